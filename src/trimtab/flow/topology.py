@@ -1,0 +1,91 @@
+"""A flow as it is written down, and the checks that need no engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from trimtab.errors import FlowError
+from trimtab.flow.aggregates import Aggregate
+from trimtab.flow.graph import Frame, OperatorNode, SinkNode, SourceNode, ancestry
+from trimtab.flow.logic import Logic
+from trimtab.flow.stream import Stream
+
+LARGEST_SLOTS = 1 << 20
+
+
+class Topology:
+    """A named flow: sources, one keyed operator, sinks."""
+
+    def __init__(self, name: str) -> None:
+        if not name or name != name.strip() or not name.isprintable():
+            raise FlowError(f"A flow needs a printable name; {name!r} is none.")
+        self.name = name
+        self.operators: list[OperatorNode] = []
+        self.sinks: list[SinkNode] = []
+        self._sources = 0
+
+    def source(self, frame: Frame, name: str = "") -> Stream:
+        """A streaming DataFrame as a stream. Spark's own transformations may already be in it."""
+        if not getattr(frame, "isStreaming", False):
+            raise FlowError(
+                f"Flow '{self.name}': a source has to be a streaming DataFrame, made with spark.readStream; "
+                f"this is {'a batch DataFrame' if hasattr(frame, 'isStreaming') else type(frame).__name__}."
+            )
+        self._sources += 1
+        return Stream(self, SourceNode(name or f"source{self._sources}", frame))
+
+    def add_operator(self, node: OperatorNode) -> None:
+        """Check and keep a keyed operator."""
+        self._check_operator(node)
+        self.operators.append(node)
+
+    def add_sink(self, node: SinkNode) -> None:
+        """Check and keep a sink."""
+        if not callable(node.function):
+            self._refuse(f"sink '{node.name}' cannot be called with (DataFrame, epoch)")
+        if not any(isinstance(each, OperatorNode) for each in ancestry(node.parent)):
+            self._refuse(f"sink '{node.name}' has no keyed operator before it; a stream without state needs Spark alone")
+        if any(sink.name == node.name for sink in self.sinks):
+            self._refuse(f"two sinks are called '{node.name}'; give one of them another with sink(..., name=)")
+        self.sinks.append(node)
+
+    def check(self, lanes: int) -> None:
+        """What must hold before anything starts."""
+        if not self.sinks:
+            self._refuse("it has no sink, so nobody would see its results; add .sink(...)")
+        reached = {id(node) for sink in self.sinks for node in ancestry(sink.parent)}
+        for operator in self.operators:
+            if id(operator) not in reached:
+                self._refuse(f"operator '{operator.name}' leads to no sink")
+            if not 1 <= lanes <= operator.slots:
+                self._refuse(
+                    f"it cannot run on {lanes} lanes: operator '{operator.name}' has {operator.slots} slots, "
+                    "and lanes have to be at least 1 and at most as many as slots"
+                )
+        if len(self.operators) > 1:
+            self._refuse(f"it has {len(self.operators)} keyed operators; a flow has one")
+
+    def _check_operator(self, node: OperatorNode) -> None:
+        where = f"operator '{node.name}'"
+        if not 1 <= node.slots <= LARGEST_SLOTS:
+            self._refuse(f"{where} asks for {node.slots} slots; there have to be 1 to {LARGEST_SLOTS}")
+        if not node.keys or not all(isinstance(key, str) for key in node.keys):
+            self._refuse(f"{where} needs the names of its key columns as strings")
+        if twice := [key for key, times in Counter(node.keys).items() if times > 1]:
+            self._refuse(f"{where} has key column '{twice[0]}' twice")
+        if isinstance(node.work, dict):
+            self._check_aggregates(where, node.keys, node.work)
+        elif not isinstance(node.work, Logic):
+            self._refuse(f"{where} was given {node.work!r}; process() takes an instance of a subclass of tt.Logic")
+
+    def _check_aggregates(self, where: str, keys: tuple[str, ...], aggregates: dict[str, Aggregate]) -> None:
+        if not aggregates:
+            self._refuse(f"{where} has no aggregate; say, aggregate(total=tt.sum('price'))")
+        for name, aggregate in aggregates.items():
+            if not isinstance(aggregate, Aggregate):
+                self._refuse(f"{where} was given {aggregate!r} for '{name}'; use tt.sum, tt.count and their like")
+            if name in keys:
+                self._refuse(f"{where} has an aggregate named '{name}' like its key column; call it something else")
+
+    def _refuse(self, reason: str) -> None:
+        raise FlowError(f"Flow '{self.name}': {reason}.")

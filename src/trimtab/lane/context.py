@@ -1,0 +1,29 @@
+"""What logic may know beside its rows and its state. There is no clock here: time is the claim's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+EPOCH_START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def instant(microseconds: int) -> datetime:
+    """A point in time from microseconds since 1970 in UTC.
+
+    >>> instant(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return EPOCH_START + timedelta(microseconds=microseconds)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The circumstances of one call: the same again when the epoch is replayed."""
+
+    flow: str
+    operator: str
+    epoch: int
+    lane: int
+    processing_time: datetime
+    watermark: datetime | None = None

@@ -1,0 +1,135 @@
+"""The work of a lane in one hop: unpack, group by operator, state, logic, segment, output.
+
+Free of Spark: the engine's adapter and the simulator hand in payloads and an object store, and take what comes out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from trimtab.lane.context import Context, instant
+from trimtab.lane.logic import joined
+from trimtab.lane.pack import run_step
+from trimtab.lane.packing import Header
+from trimtab.lane.program import Leaf, Operator, Program
+from trimtab.ports import Clock, ObjectStore
+from trimtab.state.keyed import KeyedTable
+from trimtab.state.records import RunRef, SegmentId, SegmentRecord
+from trimtab.state.runs import open_runs
+from trimtab.state.segment import write_segment
+from trimtab.vocab import Epoch, Hop, LaneId, OperatorId, Routing
+
+PART_BYTES = 256 << 20
+
+
+class OperatorPlan(msgspec.Struct, frozen=True):
+    """An operator's part of a hop: which runs make up its state, which of them to fold, and its watermark."""
+
+    runs: list[RunRef]
+    folds: dict[int, int]
+    watermark: int | None = None
+    advanced: bool = False
+    """Whether the watermark is a new one, so that the operator is told of it in this epoch."""
+
+
+class HopPlan(msgspec.Struct, frozen=True):
+    """All that a lane needs to know of one hop of one epoch; the same for every lane."""
+
+    epoch: Epoch
+    hop: Hop
+    routing: Routing
+    processing_time: int
+    operators: list[OperatorPlan]
+
+
+class LaneReport(msgspec.Struct, frozen=True):
+    """What a lane hands back to the driver, once."""
+
+    epoch: Epoch
+    hop: Hop
+    lane: LaneId
+    segments: list[SegmentRecord]
+    rows: int
+    latest: dict[str, int]
+    """Greatest event time by source, in microseconds."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LaneTask:
+    """One lane in one hop. `run` may be repeated and run twice at once: every time it does the very same."""
+
+    program: Program
+    plan: HopPlan
+    lane: LaneId
+    store: ObjectStore
+    clock: Clock
+
+    def run(self, payloads: Iterable[tuple[Header, pa.Table]]) -> tuple[LaneReport, list[pa.Table]]:
+        """Work on payloads in the order given; return the report and the rows of each leaf."""
+        start = self.clock.monotonic()
+        rows: defaultdict[OperatorId, list[pa.Table]] = defaultdict(list)
+        latest: dict[str, int] = {}
+        count = 0
+        for header, table in payloads:
+            rows[header.operator].append(table)
+            count += header.rows
+            if header.latest is not None:
+                source = self.program.sources[header.source].name
+                latest[source] = max(header.latest, latest.get(source, header.latest))
+        results = [self._operator(number, rows[number]) for number in range(len(self.program.operators))]
+        leaves = [self._leaf(leaf, results[leaf.operator][0]) for leaf in self.program.leaves]
+        segments = [segment for _, segment in results if segment is not None]
+        seconds = self.clock.monotonic() - start
+        return LaneReport(self.plan.epoch, self.plan.hop, self.lane, segments, count, latest, seconds), leaves
+
+    def _operator(self, number: OperatorId, rows: list[pa.Table]) -> tuple[pa.Table | None, SegmentRecord | None]:
+        """An operator's output, and the segment with what became of its state."""
+        operator, plan = self.program.operators[number], self.plan.operators[number]
+        owned = np.flatnonzero(np.asarray(self.plan.routing.slots[number]) == self.lane)
+        state = KeyedTable(operator.state, open_runs(self.store, plan.runs, operator.slots, owned), owned)
+        context = self._context(operator, plan)
+        outputs = [operator.body.run(part, state, context) for part in parts(rows, operator.body.combines)]
+        if plan.advanced:
+            outputs.append(operator.body.advance(state, context))
+        flushed = state.flush(plan.folds)
+        if flushed is None:
+            return joined(outputs), None
+        identity = SegmentId(self.plan.epoch, self.plan.hop, self.lane, number)
+        return joined(outputs), write_segment(self.store, identity, flushed)
+
+    def _leaf(self, leaf: Leaf, rows: pa.Table | None) -> pa.Table:
+        rows = self.program.operators[leaf.operator].body.output.empty_table() if rows is None else rows
+        for step in leaf.steps if rows.num_rows else ():
+            rows = run_step(step, rows, f"Flow '{self.program.flow}', epoch {self.plan.epoch}, lane {self.lane}.")
+        return rows if rows.num_rows else leaf.schema.empty_table()
+
+    def _context(self, operator: Operator, plan: OperatorPlan) -> Context:
+        return Context(
+            flow=self.program.flow,
+            operator=operator.name,
+            epoch=self.plan.epoch,
+            lane=self.lane,
+            processing_time=instant(self.plan.processing_time),
+            watermark=None if plan.watermark is None else instant(plan.watermark),
+        )
+
+
+def parts(rows: list[pa.Table], combines: bool) -> Iterator[pa.Table]:
+    """Payloads in tables for one call each: all at once where they were combined, else of bounded size."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in rows:
+        held.append(table)
+        size += table.nbytes
+        if size >= PART_BYTES and not combines:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held)

@@ -1,0 +1,212 @@
+"""The epoch driver: claim, hops, sinks, commit, in this order, once per epoch.
+
+    Spark's micro-batch ─┐
+                         ├─> settle what was claimed ─> claim ─> lanes ─> sinks ─> commit ─> collect garbage
+    an epoch of our own ─┘
+
+Whatever stops it, the next start goes on from the checkpoint: a committed epoch is adopted, a claimed one runs again
+under its claim, and there is nothing else to repair.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from trimtab.errors import CheckpointError
+from trimtab.lane.program import Program
+from trimtab.lane.task import HopPlan, LaneReport, OperatorPlan
+from trimtab.ports import Clock, ObjectStore, Rng
+from trimtab.spark.engine import Engine
+from trimtab.spark.shape import apply_shape
+from trimtab.state.merging import choose_folds
+from trimtab.state.protocol import Checkpoint
+from trimtab.state.records import Claim, Commit
+from trimtab.vocab import ControlMessage, Routing
+
+SPARK_FOLDER = "spark"
+
+
+class EpochDriver:
+    """Runs the epochs of one flow, one at a time, from Spark's callback or from a thread of our own."""
+
+    def __init__(
+        self,
+        program: Program,
+        engine: Engine,
+        checkpoint: Checkpoint,
+        store: ObjectStore,
+        lanes: int,
+        shape: dict[str, str],
+        clock: Clock,
+        rng: Rng,
+    ) -> None:
+        self.error: BaseException | None = None
+        self._program = program
+        self._engine = engine
+        self._checkpoint = checkpoint
+        self._store = store
+        self._lanes = lanes
+        self._shape = shape
+        self._clock = clock
+        self._rng = rng
+        self._lock = threading.RLock()
+        self._query: str | None = None
+        self._ended = clock.monotonic()
+        self.timings: deque[dict[str, float]] = deque(maxlen=1000)
+        """Seconds of the steps of the newest epochs."""
+
+    def on_batch(self, frame: DataFrame, batch: int) -> None:
+        """Spark's `foreachBatch`. An error is kept as it was, because Spark passes on only its text."""
+        with self._lock:
+            try:
+                self._batch(frame, batch)
+            except BaseException as error:
+                self.error = error
+                raise
+
+    def due(self) -> bool:
+        """Whether an epoch without input would do anything."""
+        pending = self._checkpoint.pending_claim()
+        if pending is not None:
+            return pending.batch is None
+        return self._program.timed() and self._checkpoint.watermarks != self._checkpoint.told
+
+    def idle(self, session: SparkSession, quiet: float = 0) -> bool:
+        """Run one epoch without input if one is due and none ran for `quiet` seconds; say whether it ran."""
+        with self._lock:
+            rested = self._clock.monotonic() - self._ended
+            if self.error is not None or rested < quiet or not self.due():
+                return False
+            try:
+                self._run(self._checkpoint.pending_claim() or self._claim(None), session, None)
+            except BaseException as error:
+                self.error = error
+                raise
+            return True
+
+    def _batch(self, frame: DataFrame, batch: int) -> None:
+        session = frame.sparkSession
+        self._check_query(batch)
+        if batch == self._checkpoint.last_batch:
+            return
+        pending = self._checkpoint.pending_claim()
+        if pending is not None and pending.batch is None:
+            self._run(pending, session, None)
+            pending = None
+        claim = pending or self._claim(batch)
+        if claim.batch != batch:
+            self._refuse(f"epoch {claim.epoch} was claimed for batch {claim.batch}, but Spark brings batch {batch}")
+        self._run(claim, session, frame)
+        apply_shape(session, self._shape)
+
+    def _check_query(self, batch: int) -> None:
+        """Refuse batches of a Spark query that this checkpoint's epochs did not come from."""
+        if self._query is None:
+            metadata = msgspec.json.decode(bytes(self._store.read(f"{SPARK_FOLDER}/metadata")))
+            self._query = str(metadata["id"])
+        known, last = self._checkpoint.query, self._checkpoint.last_batch
+        if known is not None and known != self._query:
+            self._refuse("its epochs came from another Spark query")
+        if last is not None and batch < last:
+            self._refuse(f"batch {last} is committed, but Spark brings batch {batch}")
+
+    def _refuse(self, reason: str) -> None:
+        raise CheckpointError(
+            f"Flow '{self._program.flow}': the checkpoint and its folder '{SPARK_FOLDER}' do not belong together: {reason}. "
+            "Restore both from the same copy, or start with an empty checkpoint."
+        )
+
+    def _claim(self, batch: int | None) -> Claim:
+        checkpoint = self._checkpoint
+        return checkpoint.claim(
+            Claim(
+                epoch=checkpoint.next_epoch,
+                batch=batch,
+                query=self._query,
+                routing=self._routing(),
+                message=ControlMessage(),
+                processing_time=round(self._clock.now() * 1e6),
+                watermarks=checkpoint.watermarks,
+                seed=self._rng.seed(),
+                term=checkpoint.term,
+                settings=self._shape,
+            )
+        )
+
+    def _routing(self) -> Routing:
+        last = self._checkpoint.routing
+        if last is not None and last.lanes == self._lanes:
+            return last
+        return Routing.spread(self._lanes, [operator.slots for operator in self._program.operators])
+
+    def _run(self, claim: Claim, session: SparkSession, frame: DataFrame | None) -> None:
+        steps: dict[str, float] = {}
+        with self._timed(steps, "plan"):
+            plan = self._plan(claim)
+        with self._timed(steps, "lanes_and_sinks"):
+            reports = self._engine.run(session, frame, plan, lambda: self._checkpoint.check_term("before its sinks"))
+        with self._timed(steps, "commit"):
+            self._checkpoint.commit(self._commit(claim, reports))
+        with self._timed(steps, "collect_garbage"):
+            self._checkpoint.collect_garbage()
+        self.timings.append(steps)
+        self._ended = self._clock.monotonic()
+
+    @contextmanager
+    def _timed(self, steps: dict[str, float], step: str) -> Iterator[None]:
+        start = self._clock.monotonic()
+        yield
+        steps[step] = self._clock.monotonic() - start
+
+    def _plan(self, claim: Claim) -> HopPlan:
+        manifest = self._checkpoint.manifest
+        folds = choose_folds(manifest)
+        watermark = min(claim.watermarks.values(), default=None)
+        advanced = watermark is not None and claim.watermarks != self._checkpoint.told
+        operators = [
+            OperatorPlan(manifest.runs_of(number), folds.get(number, {}), watermark, advanced)
+            for number in range(len(self._program.operators))
+        ]
+        return HopPlan(claim.epoch, 0, claim.routing, claim.processing_time, operators)
+
+    def _commit(self, claim: Claim, reports: list[LaneReport]) -> Commit:
+        last = self._checkpoint.last_batch if claim.batch is None else claim.batch
+        return Commit(
+            epoch=claim.epoch,
+            batch=claim.batch,
+            last_batch=last,
+            query=claim.query,
+            term=self._checkpoint.term,
+            routing=claim.routing,
+            segments=[segment for report in reports for segment in report.segments],
+            watermarks=self._watermarks(claim.watermarks, reports),
+            told=claim.watermarks,
+            measure=summary(reports),
+        )
+
+    def _watermarks(self, current: dict[str, int], reports: Iterable[LaneReport]) -> dict[str, int]:
+        """The watermarks from the next epoch on: the latest event time less the delay, never going back."""
+        delays = {source.name: source.delay for source in self._program.sources}
+        following = dict(current)
+        for report in reports:
+            for source, latest in report.latest.items():
+                reached = latest - delays[source]
+                following[source] = max(reached, following.get(source, reached))
+        return following
+
+
+def summary(reports: list[LaneReport]) -> dict[str, object]:
+    """What the epoch measured, for the commit record."""
+    return {
+        "rows": sum(report.rows for report in reports),
+        "lane_rows": [report.rows for report in reports],
+        "lane_seconds": [round(report.seconds, 6) for report in reports],
+        "bytes_written": sum(segment.bytes for report in reports for segment in report.segments),
+    }
+

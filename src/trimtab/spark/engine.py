@@ -1,0 +1,121 @@
+"""Spark as the engine of an epoch: one job per hop, and what the lanes report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import msgspec
+from pyspark.cloudpickle import dumps
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.storagelevel import StorageLevel
+
+from trimtab.errors import EpochError, SinkError, TrimtabError
+from trimtab.lane.task import HopPlan, LaneReport
+from trimtab.ports import reached
+from trimtab.spark.compile import Compiled, SinkPlan
+from trimtab.spark.failures import brief, unmarked
+from trimtab.spark.tasks import PACKED_SCHEMA, HopTask, PackTask, ReportsParam, decode_reports
+
+
+class Engine:
+    """Runs hops of one flow on a Spark session."""
+
+    def __init__(self, spark: SparkSession, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._program = dumps(compiled.program)
+        self._reports = spark.sparkContext.accumulator({}, ReportsParam())
+        self._leaves = [spark_schema(spark, leaf.schema) for leaf in compiled.program.leaves]
+
+    def run(
+        self, session: SparkSession, frame: DataFrame | None, plan: HopPlan, before_sinks: Callable[[], None]
+    ) -> list[LaneReport]:
+        """Run the hop on every lane once, hand its rows to the sinks, and return the reports.
+
+        `frame` is None in an epoch without input. `before_sinks` is called before any sink can see a row. A single
+        sink that reads every row shares the lanes' job; otherwise the lanes run by an action of their own, and the
+        sinks read what was kept of it, so that no sink decides whether a lane runs.
+        """
+        self._reports.value = {}
+        rows = self._lanes(session, frame, plan)
+        sinks = self._compiled.sinks
+        if len(sinks) == 1 and sinks[0].whole:
+            before_sinks()
+            self._sink(sinks[0], rows, plan, f"the job of its lanes and of sink '{sinks[0].name}' failed")
+            return self._collect(plan)
+        return self._keep(rows, plan, before_sinks)
+
+    def _keep(self, rows: DataFrame, plan: HopPlan, before_sinks: Callable[[], None]) -> list[LaneReport]:
+        rows.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            self._act(lambda: rows.write.format("noop").mode("overwrite").save(), plan, "its lanes failed", EpochError)
+            reports = self._collect(plan)
+            reached("after_lanes", plan.epoch)
+            before_sinks()
+            for sink in self._compiled.sinks:
+                self._sink(sink, self._leaf(rows, sink.leaf), plan, f"sink '{sink.name}' failed", SinkError)
+            return reports
+        finally:
+            rows.unpersist()
+
+    def _lanes(self, session: SparkSession, frame: DataFrame | None, plan: HopPlan) -> DataFrame:
+        """The hop's rows, not computed yet."""
+        task = HopTask(self._program, msgspec.msgpack.encode(plan), self._reports)
+        packed = self._packed(session, frame, plan)
+        lanes = packed.repartitionById(plan.routing.lanes, F.col("lane"))
+        return lanes.mapInArrow(task, self._output())
+
+    def _packed(self, session: SparkSession, frame: DataFrame | None, plan: HopPlan) -> DataFrame:
+        if frame is None:
+            # A payload that is null makes the lanes run; an empty relation would be optimised away, lanes and all.
+            return session.range(1).select(F.lit(0).alias("lane"), F.lit(None).cast("binary").alias("payload"))
+        operator = self._compiled.program.sources[0].operator
+        return frame.mapInArrow(PackTask(self._program, 0, plan.routing.slots[operator], plan.epoch), PACKED_SCHEMA)
+
+    def _output(self) -> str:
+        if len(self._leaves) == 1:
+            return self._leaves[0]
+        return ", ".join(f"leaf{place} struct<{leaf}>" for place, leaf in enumerate(self._leaves))
+
+    def _leaf(self, rows: DataFrame, leaf: int) -> DataFrame:
+        if len(self._leaves) == 1:
+            return rows
+        return rows.where(F.col(f"leaf{leaf}").isNotNull()).select(f"leaf{leaf}.*")
+
+    def _sink(
+        self, sink: SinkPlan, rows: DataFrame, plan: HopPlan, failure: str, kind: type[EpochError] = EpochError
+    ) -> None:
+        wanted = reduce(lambda frame, express: express(frame), sink.expressions, rows)
+        reached("before_sink", plan.epoch)
+        self._act(lambda: sink.function(wanted, plan.epoch), plan, failure, kind)
+        reached("after_sink", plan.epoch)
+
+    def _act(self, action: Callable[[], object], plan: HopPlan, failure: str, kind: type[EpochError]) -> None:
+        try:
+            action()
+        except TrimtabError:
+            raise
+        except Exception as error:
+            if (inside := unmarked(error)) is not None:
+                raise inside from None
+            flow = self._compiled.program.flow
+            raise kind(f"Flow '{flow}', epoch {plan.epoch}: {failure}. {brief(error)}") from error
+
+    def _collect(self, plan: HopPlan) -> list[LaneReport]:
+        reports = decode_reports(self._reports.value)
+        missing = set(range(plan.routing.lanes)) - {report.lane for report in reports}
+        if missing:
+            raise EpochError(
+                f"Flow '{self._compiled.program.flow}', epoch {plan.epoch}: lanes {sorted(missing)} did not run. "
+                "A sink that says `whole` has to read every row of its DataFrame in one action."
+            )
+        return reports
+
+
+def spark_schema(spark: SparkSession, schema: object) -> str:
+    """An Arrow schema as Spark's DDL."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    fields: Sequence[object] = from_arrow_schema(schema).fields  # type: ignore[arg-type]
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in fields)  # type: ignore[attr-defined]
