@@ -80,7 +80,9 @@ def mean(values: list[Any]) -> Any:
 def histories(draw: st.DrawFn) -> tuple[str, list[list[list[tuple[int, Any]]]]]:
     kind = draw(st.sampled_from(sorted(VALUES)))
     row = st.tuples(st.integers(0, 3), st.none() | VALUES[kind][1])
-    return kind, draw(st.lists(st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=3), min_size=1, max_size=4))
+    return kind, draw(
+        st.lists(st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=3), min_size=1, max_size=4)
+    )
 
 
 @given(histories())
@@ -105,7 +107,9 @@ def test_every_function_equals_a_plain_computation(history: tuple[str, list[list
 def test_floats_order_as_in_spark_with_nan_above_everything() -> None:
     body = body_of({"least": "min", "greatest": "max"}, pa.float64())
     nan, infinity = math.nan, math.inf
-    first = pa.table({"k": [1, 1, 2, 3], "v": [nan, 2.0, nan, None]}, schema=pa.schema([("k", "int64"), ("v", "float64")]))
+    first = pa.table(
+        {"k": [1, 1, 2, 3], "v": [nan, 2.0, nan, None]}, schema=pa.schema([("k", "int64"), ("v", "float64")])
+    )
     second = pa.table({"k": [1, 2, 3], "v": [-infinity, nan, infinity]})
     result = over_epochs(body, [[first], [second]])
     assert result[1][0] == -infinity and math.isnan(result[1][1])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import trimtab as tt
 from tests.spark.helpers import stream
+
+import trimtab as tt
 
 
 def main(folder: Path, lanes: int, master: str) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.helpers import bids, stream, write_batches
 
 import trimtab as tt
-from tests.spark.helpers import bids, stream, write_batches
 
 
 class Good(tt.Logic):
@@ -37,25 +37,36 @@ REFUSED: dict[str, tuple[Build, str]] = {
         lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.sum("nothing")).sink(tt.sinks.noop()),
         "there is no column 'nothing'",
     ),
-    "key given twice": (lambda f, s: f.source(s).key_by("auction", "auction").aggregate(n=tt.count()), "'auction' twice"),
+    "key given twice": (
+        lambda f, s: f.source(s).key_by("auction", "auction").aggregate(n=tt.count()),
+        "'auction' twice",
+    ),
     "no key": (lambda f, s: f.source(s).key_by().aggregate(n=tt.count()), "needs the names of its key columns"),
     "duplicate columns": (
-        lambda f, s: f.source(s.select("auction", "price", "price")).key_by("auction").aggregate(n=tt.count()).sink(print),
+        lambda f, s: (
+            f.source(s.select("auction", "price", "price")).key_by("auction").aggregate(n=tt.count()).sink(print)
+        ),
         "column 'price' is there twice",
     ),
     "reserved column": (
-        lambda f, s: f.source(s.withColumnRenamed("price", "__trimtab_x")).key_by("auction").aggregate(n=tt.count()).sink(print),
+        lambda f, s: (
+            f.source(s.withColumnRenamed("price", "__trimtab_x")).key_by("auction").aggregate(n=tt.count()).sink(print)
+        ),
         "begins with '__trimtab'",
     ),
     "key without a stable hash": (
-        lambda f, s: f.source(s.selectExpr("array(auction) as list")).key_by("list").aggregate(n=tt.count()).sink(print),
+        lambda f, s: (
+            f.source(s.selectExpr("array(auction) as list")).key_by("list").aggregate(n=tt.count()).sink(print)
+        ),
         "key column 'list' cannot be a key",
     ),
     "key with a collation": (
-        lambda f, s: f.source(s.selectExpr("cast(auction as string) collate UTF8_LCASE as name"))
-        .key_by("name")
-        .aggregate(n=tt.count())
-        .sink(print),
+        lambda f, s: (
+            f.source(s.selectExpr("cast(auction as string) collate UTF8_LCASE as name"))
+            .key_by("name")
+            .aggregate(n=tt.count())
+            .sink(print)
+        ),
         "has the collation UTF8_LCASE",
     ),
     "no slots": (lambda f, s: f.source(s).key_by("auction", slots=0).aggregate(n=tt.count()), "asks for 0 slots"),
@@ -70,7 +81,9 @@ REFUSED: dict[str, tuple[Build, str]] = {
         "named 'auction' like its key",
     ),
     "sum of text": (
-        lambda f, s: f.source(s.selectExpr("auction", "'x' as text")).key_by("auction").aggregate(n=tt.sum("text")).sink(print),
+        lambda f, s: (
+            f.source(s.selectExpr("auction", "'x' as text")).key_by("auction").aggregate(n=tt.sum("text")).sink(print)
+        ),
         "asks for the sum of column 'text', which has type string",
     ),
     "two sinks of one name": (
@@ -82,7 +95,10 @@ REFUSED: dict[str, tuple[Build, str]] = {
         "cannot be called with",
     ),
     "sink before the key": (lambda f, s: f.source(s).sink(tt.sinks.noop()), "has no keyed operator before it"),
-    "logic class instead of an instance": (lambda f, s: f.source(s).key_by("auction").process(Good), "takes an instance"),
+    "logic class instead of an instance": (
+        lambda f, s: f.source(s).key_by("auction").process(Good),
+        "takes an instance",
+    ),
     "bad DDL": (
         lambda f, s: f.source(s).key_by("auction").process(with_attributes(state="price wrong")).sink(print),
         "is not a list of columns in Spark's DDL",
@@ -118,7 +134,7 @@ REFUSED: dict[str, tuple[Build, str]] = {
 def test_a_wrong_flow_is_refused_before_data_is_read(spark: SparkSession, tmp_path: Path, case: str) -> None:
     build, message = REFUSED[case]
     flow = tt.Flow("wrong")
-    with pytest.raises(tt.FlowError) as error:
+    with pytest.raises(tt.FlowError) as error:  # noqa: PT012 - a verb or start() refuses, as soon as it can
         build(flow, stream(spark, tmp_path / "in"))
         flow.start(spark, str(tmp_path / "ckpt"), lanes=2)
     assert message in str(error.value)
@@ -126,8 +142,12 @@ def test_a_wrong_flow_is_refused_before_data_is_read(spark: SparkSession, tmp_pa
     assert not spark.streams.active
 
 
-@pytest.mark.parametrize(("lanes", "trigger", "message"), [(-1, None, "-1 lanes"), (2, "often", "A trigger is an interval")])
-def test_wrong_ways_to_start(spark: SparkSession, tmp_path: Path, lanes: int, trigger: str | None, message: str) -> None:
+@pytest.mark.parametrize(
+    ("lanes", "trigger", "message"), [(-1, None, "-1 lanes"), (2, "often", "A trigger is an interval")]
+)
+def test_wrong_ways_to_start(
+    spark: SparkSession, tmp_path: Path, lanes: int, trigger: str | None, message: str
+) -> None:
     flow = tt.Flow("wrong")
     flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(n=tt.count()).sink(tt.sinks.noop())
     with pytest.raises(tt.FlowError, match=message):
@@ -150,7 +170,9 @@ def totals_flow(
 
 def other_state(spark: SparkSession, folder: Path) -> tt.Flow:
     flow = tt.Flow("totals")
-    keyed = flow.source(stream(spark, folder / "in", "auction long, price double")).key_by("auction", slots=8, name="by")
+    keyed = flow.source(stream(spark, folder / "in", "auction long, price double")).key_by(
+        "auction", slots=8, name="by"
+    )
     keyed.aggregate(n=tt.sum("price")).sink(tt.sinks.noop())
     return flow
 
@@ -173,7 +195,9 @@ def test_a_checkpoint_of_another_flow_is_refused(spark: SparkSession, tmp_path: 
         build(spark, tmp_path).start(spark, checkpoint, lanes=2)
 
 
-def test_an_exception_in_logic_names_where_and_shows_the_users_traceback_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_exception_in_logic_names_where_and_shows_the_users_traceback_first(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     class Failing(Good):
         def on_rows(self, rows: pa.Table, state: tt.KeyedState, ctx: tt.Context) -> pa.Table | None:
             return self.divide(rows, 0)
@@ -202,7 +226,9 @@ def test_an_exception_in_logic_names_where_and_shows_the_users_traceback_first(s
         ([1], "returned list instead of a pyarrow.Table"),
     ],
 )
-def test_output_that_does_not_match_its_ddl(spark: SparkSession, tmp_path: Path, returned: object, message: str) -> None:
+def test_output_that_does_not_match_its_ddl(
+    spark: SparkSession, tmp_path: Path, returned: object, message: str
+) -> None:
     def on_rows(self: tt.Logic, rows: pa.Table, state: tt.KeyedState, ctx: tt.Context) -> object:
         return pa.table(returned) if isinstance(returned, dict) else returned
 

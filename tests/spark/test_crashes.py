@@ -1,4 +1,4 @@
-"""`kill -9` at every step of an epoch, and at random: after a restart, state and output are as if nothing had happened."""
+"""`kill -9` at every step of an epoch, and at random: after a restart, all is as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from tests.spark.helpers import bids, latest, write_batches
+
 from trimtab.ports import FAILPOINT
 
 ROOT = Path(__file__).parent.parent.parent
@@ -40,7 +41,7 @@ class Process:
     """The flow in a process group of its own, so that its Java machine dies with it."""
 
     def __init__(self, folder: Path, lanes: int, failpoint: str = "", master: str = "local[2]") -> None:
-        environment = {**os.environ, FAILPOINT: failpoint, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, FAILPOINT: failpoint, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
         command = [sys.executable, "-m", "tests.spark.crash_flow", str(folder), str(lanes), master]
         self._log = (folder / "log").open("w+")
         self._process = subprocess.Popen(
@@ -49,12 +50,9 @@ class Process:
 
     def wait(self, timeout: float | None = 120) -> str:
         """Its output once it has ended, or after `timeout`; whatever is left of it is killed then."""
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self.kill()
+        self.kill()
         self._log.seek(0)
         return self._log.read()
 
@@ -64,10 +62,8 @@ class Process:
         return self._process.returncode
 
     def kill(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
 
 
@@ -107,7 +103,9 @@ def test_a_driver_killed_at_every_step_of_an_epoch(tmp_path: Path) -> None:
         process = Process(tmp_path, lanes=1 + number % 3, failpoint=f"{failpoint}@{epoch}")
         log = process.wait()
         # Segments are written by Spark's Python workers: killing one of those ends the driver with an error.
-        killed = process.code == -signal.SIGKILL or ("segment" in failpoint and "the job of its lanes and of sink" in log)
+        killed = process.code == -signal.SIGKILL or (
+            "segment" in failpoint and "the job of its lanes and of sink" in log
+        )
         assert killed, f"{failpoint} was not reached: {log}"
     log = Process(tmp_path, lanes=2).wait()
     assert "done" in log, log

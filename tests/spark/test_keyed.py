@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.helpers import bids, latest, stream, totals, write_batches
 
 import trimtab as tt
-from tests.spark.helpers import bids, latest, stream, totals, write_batches
 
 
 def run_totals(spark: SparkSession, folder: Path, lanes: int, checkpoint: str = "ckpt") -> tt.sinks.MemorySink:
@@ -85,7 +85,9 @@ def test_process_keeps_state_from_epoch_to_epoch(spark: SparkSession, tmp_path: 
     write_batches(tmp_path / "in", [batch((1, 5), (2, 6)), batch((1, 5), (2, 7)), batch((2, None)), batch((2, 7))])
     sink = tt.sinks.memory()
     flow = tt.Flow("changes")
-    flow.source(stream(spark, tmp_path / "in", "auction long, price long")).key_by("auction").process(Changes()).sink(sink)
+    flow.source(stream(spark, tmp_path / "in", "auction long, price long")).key_by("auction").process(Changes()).sink(
+        sink
+    )
     flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
     epochs = [sorted(tuple(row.values()) for row in sink.epochs[epoch].to_pylist()) for epoch in range(4)]
     assert epochs == [[(1, None, 5), (2, None, 6)], [(2, 6, 7)], [], [(2, None, 7)]]
@@ -122,7 +124,11 @@ def test_two_sinks_and_one_that_reads_little_see_every_lane_run_once(spark: Spar
 
     whole = tt.sinks.memory()
     flow = tt.Flow("two")
-    summed = flow.source(stream(spark, tmp_path / "in")).key_by("auction", slots=8).aggregate(total=tt.sum("price"), n=tt.count())
+    summed = (
+        flow.source(stream(spark, tmp_path / "in"))
+        .key_by("auction", slots=8)
+        .aggregate(total=tt.sum("price"), n=tt.count())
+    )
     summed.sink(peek)
     summed.select("auction", "total", "n").sink(whole)
     flow.start(spark, str(tmp_path / "ckpt"), lanes=8, trigger="availableNow").await_termination()
@@ -135,7 +141,9 @@ def test_sinks_of_different_streams(spark: SparkSession, tmp_path: Path) -> None
     write_batches(tmp_path / "in", batches)
     plain, mapped = tt.sinks.memory("plain"), tt.sinks.memory("mapped")
     flow = tt.Flow("branches")
-    summed = flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    summed = (
+        flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    )
     summed.sink(plain)
     summed.map_batches(lambda rows: rows.select(["n"]), "n long").sink(mapped)
     flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
@@ -148,7 +156,9 @@ def test_directories_hold_one_folder_per_epoch(spark: SparkSession, tmp_path: Pa
     batches = [bids(seed) for seed in range(3)]
     write_batches(tmp_path / "in", batches)
     flow = tt.Flow("files")
-    summed = flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    summed = (
+        flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    )
     summed.sink(getattr(tt.sinks, kind)(str(tmp_path / "out")))
     flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
     read = spark.read.format(kind).schema("auction long, total long, n long, epoch int").load(str(tmp_path / "out"))
@@ -169,7 +179,9 @@ def test_a_sink_that_fails_fails_its_epoch_and_loses_nothing(spark: SparkSession
 
     def start() -> tt.Run:
         flow = tt.Flow("fragile")
-        summed = flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+        summed = (
+            flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+        )
         summed.sink(fragile)
         return flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow")
 
@@ -186,7 +198,9 @@ def test_process_all_available_waits_for_rows_that_come_later(spark: SparkSessio
     batches = [bids(seed) for seed in range(3)]
     sink = tt.sinks.memory()
     flow = tt.Flow("later")
-    summed = flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    summed = (
+        flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
+    )
     summed.sink(sink)
     run = flow.start(spark, str(tmp_path / "ckpt"), lanes=2)
     for number, batch in enumerate(batches):

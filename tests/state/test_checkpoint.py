@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-
 from tests.state.doubles import (
     FLOW,
     OPERATOR,
@@ -24,6 +23,7 @@ from tests.state.doubles import (
     run_epoch,
     write,
 )
+
 from trimtab.errors import CheckpointError, DamagedError, FencedError
 from trimtab.state.envelope import encode
 from trimtab.state.invariants import PREDICATES, check
@@ -248,7 +248,10 @@ def test_a_full_manifest_that_cannot_be_written_is_tried_again(store: MemoryStor
     [
         (FlowRecord(1, "other", FLOW.operators), "belongs to the flow 'test'"),
         (FlowRecord(1, "test", ()), r"was made with the keyed operators \['sums'\], the flow now has \[\]"),
-        (FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, name="x"),)), "operator 'x', it was made with 'sums'"),
+        (
+            FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, name="x"),)),
+            "operator 'x', it was made with 'sums'",
+        ),
         (FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, slots=9),)), "'sums' had 8 slots and now has 9"),
         (FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, kind="x"),)), "was a logic and is now a x"),
         (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.state.doubles import MemoryStore, always, make_claim, open_checkpoint, read_state, run_epoch
+
 from trimtab.errors import DamagedError
 from trimtab.ports import ObjectStore
 from trimtab.state.records import Claim
@@ -21,6 +21,11 @@ STATE = {key: max(epoch for epoch in range(EPOCHS) if epoch % 5 == key) for key 
 
 def never(claim: Claim) -> bool:
     return claim.batch is None
+
+
+def coming(claim: Claim) -> bool:
+    """Spark has finished all committed batches and brings the pending one again."""
+    return claim.batch is None or claim.batch >= EPOCHS
 
 
 def filled(store: ObjectStore, pending: bool = False) -> ObjectStore:
@@ -179,8 +184,8 @@ def test_a_flipped_bit_anywhere_never_changes_state(data: st.DataObject) -> None
     blob = store.blobs[name]
     store.blobs[name] = blob[:position] + bytes([blob[position] ^ bit]) + blob[position + 1 :]
     try:
-        state = read_state(open_checkpoint(store, never if data.draw(st.booleans()) else always))
+        state = read_state(open_checkpoint(store, coming))
     except DamagedError as error:
         assert name in str(error)  # noqa: PT017
     else:
-        assert state in (STATE, {**STATE, 3: 38} if name == "commits/000000000043" else STATE)
+        assert state == STATE

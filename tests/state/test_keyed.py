@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.state.doubles import MemoryStore, few_orders, one_order, rows
+
 from trimtab.errors import StateError
 from trimtab.state.keyed import Flushed, KeyedTable, StateSchema
 from trimtab.state.keyhash import hash_keys
@@ -79,7 +79,8 @@ class Chain:
             for name, start, stop, epoch in chain:
                 segments.setdefault((-epoch, name), []).append((slot, start, stop))
         references = [
-            RunRef(name, *map(list, zip(*sorted(ranges), strict=True))) for (_, name), ranges in sorted(segments.items())
+            RunRef(name, *map(list, zip(*sorted(ranges), strict=True)))
+            for (_, name), ranges in sorted(segments.items())
         ]
         return KeyedTable(SCHEMA, open_runs(self.store, references, SCHEMA.slots), hasher=self.hasher)
 
@@ -114,7 +115,7 @@ def test_table_behaves_like_a_dictionary(hasher, steps) -> None:
             assert there == [normal(key) in model for key in argument]
         plain = {key: tuple(value) for key, value in model.items()}
         assert contents(chain.table) == plain
-    chain.flush({slot: 99 for slot in range(4)})
+    chain.flush(dict.fromkeys(range(4), 99))
     assert contents(chain.table) == model
     assert sum(stop - start for ranges in chain.chains.values() for _, start, stop, _ in ranges) == len(model)
 

@@ -76,7 +76,9 @@ def chains_of(manifest: Manifest) -> dict[tuple[int, int], list[tuple[str, int, 
     return found
 
 
-def filled(runs: dict[tuple[int, int], list[tuple[str, int, int]]]) -> dict[tuple[int, int], list[tuple[str, int, int]]]:
+def filled(
+    runs: dict[tuple[int, int], list[tuple[str, int, int]]],
+) -> dict[tuple[int, int], list[tuple[str, int, int]]]:
     return {place: chain for place, chain in runs.items() if chain}
 
 
@@ -101,7 +103,9 @@ def test_references_are_newest_first_and_of_the_slots_asked_for(history, wanted)
             assert reference.starts == sorted(reference.starts)
             for slot, start, stop in zip(reference.slots, reference.starts, reference.stops, strict=True):
                 chains.setdefault(slot, []).append((reference.name, start, stop))
-        expected = {slot: chain for (op, slot), chain in filled(model.runs).items() if op == operator and slot in wanted}
+        expected = {
+            slot: chain for (op, slot), chain in filled(model.runs).items() if op == operator and slot in wanted
+        }
         assert chains == expected
         assert len({reference.name for reference in references}) == len(references)
         assert manifest.runs_of(operator) == manifest.runs_for(operator, range(SLOTS))
@@ -115,7 +119,7 @@ def test_rows_add_up(history: list[list[SegmentRecord]]) -> None:
         expected = [sum(b - a for _, a, b in model.runs.get((operator, slot), [])) for slot in range(SLOTS)]
         assert manifest.slot_rows(operator, SLOTS).tolist() == expected
         assert manifest.slot_bytes(operator, SLOTS).tolist() == [8 * rows for rows in expected]
-    live = {name: 0 for name in manifest.referenced}
+    live = dict.fromkeys(manifest.referenced, 0)
     for chain in model.runs.values():
         for name, start, stop in chain:
             live[name] += stop - start

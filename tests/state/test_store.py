@@ -10,8 +10,8 @@ from pathlib import Path
 import fsspec
 import pyarrow as pa
 import pytest
-
 from tests.state.doubles import MemoryStore
+
 from trimtab.errors import CheckpointError
 from trimtab.ports import ObjectStore
 from trimtab.state.store import FsspecStore, LocalStore, open_store

@@ -21,7 +21,7 @@ class KeyedCase(msgspec.Struct, frozen=True):
     keys: int
     rows: int
     seconds: dict[str, Figure]
-    rows_per_s: dict[str, float]
+    rows_per_s: dict[str, int]
     ratio: dict[str, float]
 
 
@@ -45,9 +45,7 @@ def contenders(lanes: int, quick: bool) -> list[Contender]:
     ]
 
 
-def _case(
-    spark: SparkSession, keys: int, repetitions: int, quick: bool, progress: Callable[[str], None]
-) -> KeyedCase:
+def _case(spark: SparkSession, keys: int, repetitions: int, quick: bool, progress: Callable[[str], None]) -> KeyedCase:
     lanes = spark.sparkContext.defaultParallelism
     frame = bids(spark, keys, ROWS, lanes)
     seconds = interleaved(

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 ROCKSDB = (
@@ -40,7 +41,7 @@ class Totals(StatefulProcessor):
         self.totals = handle.getValueState("totals", "total long, bids long")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
-        total, bids = self.totals.get() if self.totals.exists() else (0, 0)
+        total, bids = self.totals.get() or (0, 0)
         for frame in rows:
             total += int(frame["price"].sum())
             bids += len(frame)

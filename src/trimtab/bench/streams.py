@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from trimtab.bench.figures import Figure, figure
 from trimtab.spark.shape import shaped
@@ -61,7 +61,7 @@ def wait_for_epochs(query: StreamingQuery, wanted: int) -> list[float]:
     """Seconds of the first `wanted` triggers that had rows."""
     seconds: dict[int, float] = {}
     while len(seconds) < wanted:
-        if query.awaitTermination(0.2):
+        if query.awaitTermination(0.2):  # type: ignore[arg-type]  # fractions are fine
             raise RuntimeError(f"the query ended early: {query.exception()}")
         for progress in query.recentProgress:
             if progress["numInputRows"]:

@@ -39,7 +39,9 @@ class Stream:
         """Track event time by a timestamp column: the watermark stays `delay` ("10 seconds") behind the latest."""
         node = self._node
         if not isinstance(node, SourceNode):
-            raise FlowError(f"Flow '{self._flow.name}': watermark() belongs to a source, before map_batches() and key_by().")
+            raise FlowError(
+                f"Flow '{self._flow.name}': watermark() belongs to a source, before map_batches() and key_by()."
+            )
         return Stream(self._flow, SourceNode(node.name, node.frame, column, delay))
 
     def map_batches(self, function: Callable[[pa.Table], pa.Table], output: str) -> Stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from trimtab.errors import FlowError
 from trimtab.flow.aggregates import Aggregate
@@ -41,10 +42,13 @@ class Topology:
 
     def add_sink(self, node: SinkNode) -> None:
         """Check and keep a sink."""
-        if not callable(node.function):
+        function: object = node.function
+        if not callable(function):
             self._refuse(f"sink '{node.name}' cannot be called with (DataFrame, epoch)")
         if not any(isinstance(each, OperatorNode) for each in ancestry(node.parent)):
-            self._refuse(f"sink '{node.name}' has no keyed operator before it; a stream without state needs Spark alone")
+            self._refuse(
+                f"sink '{node.name}' has no keyed operator before it; a stream without state needs Spark alone"
+            )
         if any(sink.name == node.name for sink in self.sinks):
             self._refuse(f"two sinks are called '{node.name}'; give one of them another with sink(..., name=)")
         self.sinks.append(node)
@@ -73,12 +77,13 @@ class Topology:
             self._refuse(f"{where} needs the names of its key columns as strings")
         if twice := [key for key, times in Counter(node.keys).items() if times > 1]:
             self._refuse(f"{where} has key column '{twice[0]}' twice")
-        if isinstance(node.work, dict):
-            self._check_aggregates(where, node.keys, node.work)
-        elif not isinstance(node.work, Logic):
-            self._refuse(f"{where} was given {node.work!r}; process() takes an instance of a subclass of tt.Logic")
+        work: object = node.work
+        if isinstance(work, dict):
+            self._check_aggregates(where, node.keys, work)
+        elif not isinstance(work, Logic):
+            self._refuse(f"{where} was given {work!r}; process() takes an instance of a subclass of tt.Logic")
 
-    def _check_aggregates(self, where: str, keys: tuple[str, ...], aggregates: dict[str, Aggregate]) -> None:
+    def _check_aggregates(self, where: str, keys: tuple[str, ...], aggregates: Mapping[str, object]) -> None:
         if not aggregates:
             self._refuse(f"{where} has no aggregate; say, aggregate(total=tt.sum('price'))")
         for name, aggregate in aggregates.items():

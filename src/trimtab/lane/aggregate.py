@@ -65,7 +65,11 @@ class AggregateBody:
 
     def _group(self, rows: pa.Table, feeds: Sequence[Mapping[str, Column]], combining: bool) -> pa.Table:
         calls = [function.calls(combining) for function in self.functions]
-        wide = {name: each.widen(column) for each, feed in zip(self.functions, feeds, strict=True) for name, column in feed.items()}
+        wide = {
+            name: each.widen(column)
+            for each, feed in zip(self.functions, feeds, strict=True)
+            for name, column in feed.items()
+        }
         if any(column == POSITION for plan in calls for column, _ in plan):
             wide[POSITION] = pa.array(np.arange(rows.num_rows))
         keys = {f"{RESERVED}.{place}": rows.column(name) for place, name in enumerate(self.keys.names)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from trimtab.errors import FlowError, LogicError
 
-Column = pa.ChunkedArray
+Column: TypeAlias = pa.ChunkedArray
 Call = tuple[str, str]
 """A column and the name of the Arrow function that reduces it over a group."""
 
@@ -78,7 +78,9 @@ class Function:
 
 def too_large(name: str, wanted: pa.DataType) -> LogicError:
     """The error of a sum that its type cannot hold."""
-    return LogicError(f"The aggregate '{name}' is too large for {wanted}: cast its column to a wider type, say decimal.")
+    return LogicError(
+        f"The aggregate '{name}' is too large for {wanted}: cast its column to a wider type, say decimal."
+    )
 
 
 def add(name: str, old: Column, new: Column) -> Column:
@@ -232,7 +234,9 @@ class Mean(Function):
         if not pa.types.is_decimal(self.type):
             return pc.divide(total, count.cast(pa.float64()))
         # Arrow divides to twenty more digits than the sum has; then rounded half up, as Spark rounds.
-        exact = pc.divide(total.cast(pa.decimal256(total.type.precision, total.type.scale)), count.cast(pa.decimal256(19, 0)))
+        exact = pc.divide(
+            total.cast(pa.decimal256(total.type.precision, total.type.scale)), count.cast(pa.decimal256(19, 0))
+        )
         rounded = pc.round(exact, ndigits=self.result.scale, round_mode="half_towards_infinity")
         return self._narrow(rounded, self.result)
 

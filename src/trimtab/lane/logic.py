@@ -70,7 +70,9 @@ class LogicBody:
         return rows
 
     def run(self, rows: pa.Table, state: KeyedTable, context: Context) -> pa.Table | None:
-        calls = (self._call(self.logic.on_rows, context, part, KeyedState(state), context) for part in self._parts(rows))
+        calls = (
+            self._call(self.logic.on_rows, context, part, KeyedState(state), context) for part in self._parts(rows)
+        )
         return joined(calls)
 
     def advance(self, state: KeyedTable, context: Context) -> pa.Table | None:

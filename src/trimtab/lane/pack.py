@@ -43,7 +43,9 @@ class Packer:
             if table.num_rows or latest is not None:
                 yield from self._by_lane(source, table, chunk, latest)
 
-    def _by_lane(self, source: Source, rows: pa.Table, chunk: int, latest: int | None) -> Iterator[tuple[LaneId, bytes]]:
+    def _by_lane(
+        self, source: Source, rows: pa.Table, chunk: int, latest: int | None
+    ) -> Iterator[tuple[LaneId, bytes]]:
         operator = self.program.operators[source.operator]
         packed = operator.body.prepare(canonical(rows, operator.keys))
         hashes = hash_keys([packed.column(key) for key in operator.keys])

@@ -39,7 +39,8 @@ def pack(header: Header, rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(rows.replace_schema_metadata(schema.metadata))
-    return sink.getvalue().to_pybytes()
+    payload: bytes = sink.getvalue().to_pybytes()
+    return payload
 
 
 def unpack(payload: pa.Buffer) -> tuple[Header, pa.Table]:

@@ -26,10 +26,13 @@ class Step:
 class Body(Protocol):
     """The logic of a keyed operator."""
 
-    packed: pa.Schema
-    """The columns that travel to the lanes."""
+    @property
+    def packed(self) -> pa.Schema:
+        """The columns that travel to the lanes."""
 
-    output: pa.Schema
+    @property
+    def output(self) -> pa.Schema:
+        """The columns that leave the operator."""
 
     def prepare(self, rows: pa.Table) -> pa.Table:
         """Before the shuffle: the packed columns of some rows of a source, combined where the logic allows it."""

@@ -32,7 +32,11 @@ def own_traceback(error: BaseException) -> str:
     """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(PACKAGE)]
     return "".join(
-        ["Traceback (most recent call last):\n", *traceback.format_list(frames), *traceback.format_exception_only(error)]
+        [
+            "Traceback (most recent call last):\n",
+            *traceback.format_list(frames),
+            *traceback.format_exception_only(error),
+        ]
     ).rstrip()
 
 

@@ -83,7 +83,7 @@ def microseconds(delay: str, where: str) -> int:
 
 
 def _source(flow: Topology, operator: OperatorNode) -> tuple[Source, DataFrame]:
-    steps = []
+    steps: list[Step] = []
     for node in ancestry(operator.parent):
         if isinstance(node, SourceNode):
             break
@@ -98,7 +98,9 @@ def _source(flow: Topology, operator: OperatorNode) -> tuple[Source, DataFrame]:
     if node.event_time is None:
         return source, node.frame
     if node.event_time not in schema.names or not pa.types.is_timestamp(schema.field(node.event_time).type):
-        raise FlowError(f"{where}: watermark() needs a timestamp column; '{node.event_time}' is none of {schema.names}.")
+        raise FlowError(
+            f"{where}: watermark() needs a timestamp column; '{node.event_time}' is none of {schema.names}."
+        )
     return replace(source, event_time=node.event_time, delay=microseconds(str(node.delay), where)), node.frame
 
 
@@ -119,12 +121,11 @@ def _operator(flow: Topology, node: OperatorNode, source: Source) -> Operator:
     if isinstance(node.work, Logic):
         body, values = _logic(node.work, keys, rows, where)
     else:
-        body = _aggregates(node.work, keys, rows, where)
-        values = body.values
-    return Operator(node.name, node.slots, node.keys, StateSchema(keys, values, node.slots), body)
+        body, values = _aggregates(node.work, keys, rows, where)
+    return Operator(node.name, node.slots, node.keys, StateSchema(keys, values, node.slots, node.name), body)
 
 
-def _aggregates(work: dict[str, Aggregate], keys: pa.Schema, rows: pa.Schema, where: str) -> AggregateBody:
+def _aggregates(work: dict[str, Aggregate], keys: pa.Schema, rows: pa.Schema, where: str) -> tuple[Body, pa.Schema]:
     functions = []
     for name, aggregate in work.items():
         read = _column(rows, aggregate.column, where).type if aggregate.column else pa.int64()
@@ -134,7 +135,7 @@ def _aggregates(work: dict[str, Aggregate], keys: pa.Schema, rows: pa.Schema, wh
             raise FlowError(f"{where}: {error}") from error
     body = AggregateBody(keys, tuple(functions))
     _distinct([*keys.names, *body.values.names], f"{where}: aggregate")
-    return body
+    return body, body.values
 
 
 def _logic(logic: Logic, keys: pa.Schema, rows: pa.Schema, where: str) -> tuple[Body, pa.Schema]:

@@ -118,8 +118,8 @@ class EpochDriver:
 
     def _refuse(self, reason: str) -> None:
         raise CheckpointError(
-            f"Flow '{self._program.flow}': the checkpoint and its folder '{SPARK_FOLDER}' do not belong together: {reason}. "
-            "Restore both from the same copy, or start with an empty checkpoint."
+            f"Flow '{self._program.flow}': the checkpoint and its folder '{SPARK_FOLDER}' do not belong together: "
+            f"{reason}. Restore both from the same copy, or start with an empty checkpoint."
         )
 
     def _claim(self, batch: int | None) -> Claim:
@@ -209,4 +209,3 @@ def summary(reports: list[LaneReport]) -> dict[str, object]:
         "lane_seconds": [round(report.seconds, 6) for report in reports],
         "bytes_written": sum(segment.bytes for report in reports for segment in report.segments),
     }
-

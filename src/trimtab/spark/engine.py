@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
 import msgspec
+import pyarrow as pa
 from pyspark.cloudpickle import dumps
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.storagelevel import StorageLevel
 
 from trimtab.errors import EpochError, SinkError, TrimtabError
@@ -24,9 +26,9 @@ class Engine:
 
     def __init__(self, spark: SparkSession, compiled: Compiled) -> None:
         self._compiled = compiled
-        self._program = dumps(compiled.program)
+        self._program: bytes = dumps(compiled.program)  # type: ignore[no-untyped-call]
         self._reports = spark.sparkContext.accumulator({}, ReportsParam())
-        self._leaves = [spark_schema(spark, leaf.schema) for leaf in compiled.program.leaves]
+        self._leaves = [spark_schema(leaf.schema) for leaf in compiled.program.leaves]
 
     def run(
         self, session: SparkSession, frame: DataFrame | None, plan: HopPlan, before_sinks: Callable[[], None]
@@ -113,9 +115,6 @@ class Engine:
         return reports
 
 
-def spark_schema(spark: SparkSession, schema: object) -> str:
+def spark_schema(schema: pa.Schema) -> str:
     """An Arrow schema as Spark's DDL."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    fields: Sequence[object] = from_arrow_schema(schema).fields  # type: ignore[arg-type]
-    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in fields)  # type: ignore[attr-defined]
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in from_arrow_schema(schema).fields)

@@ -30,7 +30,8 @@ def unmarked(error: BaseException) -> TrimtabError | None:
     if match is None:
         return None
     kind = getattr(errors, match[1], TrimtabError)
-    return kind(match[2])  # type: ignore[no-any-return]
+    assert issubclass(kind, TrimtabError)
+    return kind(match[2])
 
 
 def brief(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from trimtab.errors import TrimtabError
 from trimtab.spark.driver import EpochDriver
@@ -30,7 +30,7 @@ class Run:
         """Wait until all rows that the source has now are through, and everything closed that time can close."""
         try:
             self.query.processAllAvailable()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - Spark's text of an error that is kept as it was
             self._raise(error)
         while self._driver.idle(self._spark):
             pass
@@ -77,14 +77,14 @@ class Run:
 
     def _ended(self, seconds: float) -> bool:
         try:
-            return bool(self.query.awaitTermination(seconds))
-        except Exception:
+            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type] # fractions are fine
+        except Exception:  # noqa: BLE001 - `exception` has it
             return True
 
     def _idle(self, quiet: float = 0) -> bool:
         try:
             return self._driver.idle(self._spark, quiet)
-        except Exception:
+        except Exception:  # noqa: BLE001 - the driver keeps it for `exception`
             self.query.stop()
             return False
 

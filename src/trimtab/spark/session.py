@@ -81,7 +81,7 @@ def _batch_size(spark: SparkSession) -> list[Advice]:
 
 
 def _speculation(spark: SparkSession) -> list[Advice]:
-    local = spark.sparkContext.master.startswith("local[")
+    local = str(spark.sparkContext.master).startswith("local[")
     if local or spark.conf.get("spark.task.maxFailures", "4") != "1":
         return []
     return [Advice("spark.task.maxFailures", "1", "4", "A single lost task would end the query.")]

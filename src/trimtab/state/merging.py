@@ -2,20 +2,21 @@
 
 Two rules, both by slot. *Long chains*: a chain longer than 4 to 7 runs, staggered over slots so that they do not all
 come due at once, is folded from its newest run down to the oldest that has at most twice the rows of all newer ones
-together, and at least until the chain is within its threshold again. *Pinned segments*: an old segment of which
-less than a quarter is still referred to gets its remaining slots folded down to it, oldest segments first.
+together, and at least until the chain is within its threshold again. Where the budget is short, the longest chains come
+first and the others fold only what is small at their top. *Pinned segments*: an old segment of which less than a quarter
+is still referred to gets its remaining slots folded down to it, oldest segments first.
 
 What this bounds:
 
-- Reading: no chain is longer than 8 runs, so a key is searched for at most 8 times. (Where the budget is short, chains
-  wait their turn and grow meanwhile.)
+- Reading: no chain is longer than 8 runs, so a key is searched for at most 8 times; about twice that while the budget
+  is short.
 - Space: a segment older than `RECENT` epochs is at least a quarter referred to, so files hold at most four times the
   rows of all chains. Beyond the base of a chain, runs hold at most as many rows as were written since, and once those
   reach half of the base the next fold takes the base too.
 - Writing: runs that are left behind at least triple in rows from one to the next older, hence a row is rewritten a
   number of times that grows with the logarithm of the base over an epoch's rows, plus one row in three for pins.
-- One epoch: folds at most `max(100,000, 4 x rows that logic wrote in the last epoch)` rows, longest chains first, a
-  quarter of it for pins; or a single fold when that alone is more, so that no slot starves.
+- One epoch: folds at most `max(100,000, 4 x rows that logic wrote in the last epoch)` rows. A single fold
+  that is more than its rule's share is made all the same, so that no slot starves, and leaves a quarter to the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ LEAST_SHARE = 0.25
 RECENT = 8
 FLOOR = 100_000
 PER_FRESH = 4
-CHAINS_SHARE = 0.75
+DEEP_SHARE = 0.5
+LONG_SHARE = 0.75
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -48,46 +52,95 @@ class Candidates:
     slot: Ints
     depth: Ints
     rows: Ints
-    urgency: Ints
+    urgency: Floats
 
-    def affordable(self, budget: float) -> Candidates:
-        """The most urgent ones whose rows fit, or the first of them if it alone does not."""
+    def affordable(self, budget: float, always_one: bool = True) -> Candidates:
+        """The most urgent ones whose rows fit, and the first of them even if it alone does not."""
         order = np.lexsort((self.slot, self.operator, self.urgency))
         fitting = np.cumsum(self.rows[order]) <= budget
-        fitting[:1] = True
-        return Candidates(*(each[order[fitting]] for each in self._arrays()))
+        fitting[:1] |= always_one
+        return self.select(order[fitting])
+
+    def without(self, others: Candidates) -> Candidates:
+        """Those whose slots the others do not have."""
+        taken = np.isin(self._places(), others._places())
+        return self.select(np.flatnonzero(~taken))
+
+    def select(self, entries: Ints) -> Candidates:
+        return Candidates(*(each[entries] for each in self.arrays()))
 
     def total(self) -> int:
         return int(self.rows.sum())
 
-    def _arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Floats]:
         return self.operator, self.slot, self.depth, self.rows, self.urgency
+
+    def _places(self) -> Ints:
+        return self.operator << 32 | self.slot
 
 
 def choose_folds(manifest: Manifest) -> dict[OperatorId, dict[SlotId, int]]:
     """By operator and slot, how many of the newest runs the next epoch should fold in."""
     budget = max(FLOOR, PER_FRESH * manifest.fresh)
-    long = _together([_long_chains(operator, each) for operator, each in manifest.chains.items()])
-    long = long.affordable(CHAINS_SHARE * budget)
     pinned = _pinned(manifest)
-    weak = _together([_unpinning(operator, each, pinned, manifest) for operator, each in manifest.chains.items()])
-    weak = weak.affordable(budget - long.total())
+    operators = manifest.chains.items()
+    deep = _together([_long_chains(operator, each) for operator, each in operators]).affordable(DEEP_SHARE * budget)
+    tops = _together([_small_tops(operator, each) for operator, each in operators]).without(deep)
+    tops = tops.affordable(_share(LONG_SHARE * budget - deep.total(), budget), always_one=False)
+    pins = _together([_unpinning(operator, each, pinned, manifest) for operator, each in operators])
+    pins = pins.affordable(_share(budget - deep.total() - tops.total(), budget))
     folds: dict[OperatorId, dict[SlotId, int]] = {}
-    for chosen in (long, weak):
-        for operator, slot, depth in zip(*(each.tolist() for each in chosen._arrays()[:3]), strict=True):
+    for chosen in (deep, tops, pins):
+        for operator, slot, depth in zip(*(each.tolist() for each in chosen.arrays()[:3]), strict=True):
             of_operator = folds.setdefault(operator, {})
             of_operator[slot] = max(depth, of_operator.get(slot, 0))
     return folds
 
 
+def _share(left: float, budget: float) -> float:
+    """What is left of the budget, but a quarter of it even after a single fold that went far beyond its share."""
+    return max(left, (1 - LONG_SHARE) * budget)
+
+
 def _long_chains(operator: OperatorId, chains: Chains) -> Candidates:
+    """Chains above their threshold, folded as deep as is good."""
+    slots, threshold, due = _due(chains)
+    # To stop at the first run that is too large would leave smaller, older ones behind it, and rewrite it ever again.
+    depth = np.maximum(_last(_joins(chains), chains), chains.lengths - threshold + 1)
+    last = chains.heads + depth - 1
+    # Of chains of one length those first in which the newer runs weigh most against the oldest to be folded.
+    weight = chains.rows[last] / np.maximum(chains.rows_to[last], 1)
+    urgency = weight - chains.lengths
+    return _candidates(operator, chains, slots[due], chains.heads[due], depth[due], urgency[due])
+
+
+def _small_tops(operator: OperatorId, chains: Chains) -> Candidates:
+    """The same without their base, and no further than each run has at most twice the rows before it; cheapest first."""
+    slots, _, due = _due(chains)
+    depth = np.minimum(_leading(_joins(chains), chains), chains.lengths - 1)
+    due = due[depth[due] > 1]
+    rows = chains.rows_to[chains.heads[due] + depth[due] - 1]
+    return _candidates(operator, chains, slots[due], chains.heads[due], depth[due], rows)
+
+
+def _due(chains: Chains) -> tuple[Ints, Ints, Ints]:
+    """The slots that have chains, their thresholds, and which of them are above it."""
     slots = chains.slot[chains.heads]
     threshold = SHORTEST + slots % STAGGER
-    # To stop at the first run that is too large would leave smaller, older ones behind it, and rewrite it ever again.
-    joins = (chains.rows <= GROWTH * (chains.rows_to - chains.rows)) | (chains.rank == 0)
-    depth = np.maximum(_last(joins, chains), chains.lengths - threshold + 1)
-    due = np.flatnonzero(chains.lengths > threshold)
-    return _candidates(operator, chains, slots[due], chains.heads[due], depth[due], -chains.lengths[due])
+    return slots, threshold, np.flatnonzero(chains.lengths > threshold)
+
+
+def _joins(chains: Chains) -> Flags:
+    """Whether an entry has at most twice the rows of all newer ones of its slot; the newest joins anyway."""
+    return (chains.rows <= GROWTH * (chains.rows_to - chains.rows)) | (chains.rank == 0)
+
+
+def _leading(flags: Flags, chains: Chains) -> Ints:
+    """By slot, how many entries have their flag before the first that has not."""
+    if not len(chains):
+        return chains.lengths
+    stops = np.where(flags, len(chains), chains.rank)
+    return np.minimum(np.minimum.reduceat(stops, chains.heads), chains.lengths)
 
 
 def _last(flags: Flags, chains: Chains) -> Ints:
@@ -112,14 +165,14 @@ def _unpinning(operator: OperatorId, chains: Chains, pinned: Flags, manifest: Ma
 
 
 def _candidates(
-    operator: OperatorId, chains: Chains, slots: Ints, heads: Ints, depth: Ints, urgency: Ints
+    operator: OperatorId, chains: Chains, slots: Ints, heads: Ints, depth: Ints, urgency: Ints | Floats
 ) -> Candidates:
     rows = chains.rows_to[heads + depth - 1]
-    return Candidates(np.full(len(slots), operator), slots, depth, rows, urgency)
+    return Candidates(np.full(len(slots), operator), slots, depth, rows, urgency.astype(np.float64))
 
 
 def _together(parts: list[Candidates]) -> Candidates:
     if not parts:
         empty: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        return Candidates(empty, empty, empty, empty, empty)
-    return Candidates(*(np.concatenate(each) for each in zip(*(part._arrays() for part in parts), strict=True)))
+        return Candidates(empty, empty, empty, empty, empty.astype(np.float64))
+    return Candidates(*(np.concatenate(each) for each in zip(*(part.arrays() for part in parts), strict=True)))
