@@ -57,8 +57,8 @@ class ObjectStore(Protocol):
     """Named, immutable blobs. Names are relative paths with forward slashes.
 
     `put_if_absent` is atomic and durable: when it returns True the whole blob survives a crash, and a crash before
-    leaves no blob of that name. `read` may hand out memory that is mapped from a file. `url` is the store's address: what
-    opens it again in another process.
+    leaves no blob of that name. `read` may hand out memory that is mapped from a file. `url` is the store's address:
+    what opens it again in another process.
     """
 
     url: str

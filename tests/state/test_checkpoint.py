@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace as replaced
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -92,7 +93,7 @@ def test_an_older_driver_is_fenced_and_changes_nothing(store: MemoryStore) -> No
         lambda: older.commit(make_commit(older, claim, [])),
         older.collect_garbage,
     ):
-        with pytest.raises(FencedError, match="Another driver with term 2 has taken over .* Stop one of them"):
+        with pytest.raises(FencedError, match=r"Another driver with term 2 has taken over .* Stop one of them"):
             step()
     assert store.blobs == before
     run_epoch(newer, {2: 2})
@@ -206,7 +207,7 @@ def test_garbage_collection_is_bounded_and_goes_on(store: MemoryStore, monkeypat
     for _ in range(20):
         checkpoint.collect_garbage()
         sizes.append(len(store.blobs))
-    steps = [before - after for before, after in zip(sizes, sizes[1:], strict=False)]
+    steps = [before - after for before, after in pairwise(sizes)]
     assert max(steps) == 7
     assert steps[-1] == 0
     assert store.list("commits/")[0] == "commits/000000000019"

@@ -112,7 +112,7 @@ def test_manifests_that_are_all_damaged_are_named_once_commits_are_collected() -
     assert store.list("commits/")[0] == "commits/000000000019"
     for name in store.list("manifests/"):
         hurt(store, name, flip)
-    with pytest.raises(DamagedError, match="commits/000000000000 is missing .* manifests/000000000039, .* is damaged"):
+    with pytest.raises(DamagedError, match=r"commits/000000000000 is missing .* manifests/000000000039, .* is damaged"):
         open_checkpoint(store)
 
 

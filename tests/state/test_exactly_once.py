@@ -1,8 +1,8 @@
 """The whole of state against a dictionary, with a crash between any two operations on the store.
 
 Spark is played by a list of batches: one that is not finished is brought again, with the same rows, until its epoch is
-committed and it has been told so. Lanes come and go, slots move, hops follow each other, garbage is collected, and older
-drivers wake up after they have been overtaken.
+committed and it has been told so. Lanes come and go, slots move, hops follow each other, garbage is collected, and
+older drivers wake up after they have been overtaken.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
 from tests.state.doubles import (
     SLOTS,
     Crash,
@@ -28,6 +27,7 @@ from tests.state.doubles import (
     rows,
     write,
 )
+
 from trimtab.errors import FencedError
 from trimtab.state import merging, protocol
 from trimtab.state.keyhash import hash_keys, slot_of

@@ -2,21 +2,21 @@
 
 Two rules, both by slot. *Long chains*: a chain longer than 4 to 7 runs, staggered over slots so that they do not all
 come due at once, is folded from its newest run down to the oldest that has at most twice the rows of all newer ones
-together, and at least until the chain is within its threshold again. Where the budget is short, the longest chains come
-first and the others fold only what is small at their top. *Pinned segments*: an old segment of which less than a quarter
-is still referred to gets its remaining slots folded down to it, oldest segments first.
+together, and at least until the chain is within its threshold again. Where the budget is short, the longest chains
+come first and the others fold only what is small at their top. *Pinned segments*: an old segment of which less than a
+quarter is still referred to gets its remaining slots folded down to it, oldest segments first.
 
 What this bounds:
 
-- Reading: no chain is longer than 8 runs, so a key is searched for at most 8 times; about twice that while the budget
-  is short.
+- Reading: with one hop an epoch no chain is longer than 8 runs, so a key is searched for at most 8 times; about twice
+  that while the budget is short.
 - Space: a segment older than `RECENT` epochs is at least a quarter referred to, so files hold at most four times the
   rows of all chains. Beyond the base of a chain, runs hold at most as many rows as were written since, and once those
   reach half of the base the next fold takes the base too.
 - Writing: runs that are left behind at least triple in rows from one to the next older, hence a row is rewritten a
   number of times that grows with the logarithm of the base over an epoch's rows, plus one row in three for pins.
-- One epoch: folds at most `max(100,000, 4 x rows that logic wrote in the last epoch)` rows. A single fold
-  that is more than its rule's share is made all the same, so that no slot starves, and leaves a quarter to the rest.
+- One epoch: folds at most `max(100,000, 4 x rows that logic wrote in the last epoch)` rows; but so that no slot
+  starves, either rule makes at least one fold, even if that slot's chain alone is more than the rule's share.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Candidates:
         return self.select(np.flatnonzero(~taken))
 
     def select(self, entries: Ints) -> Candidates:
-        return Candidates(*(each[entries] for each in self.arrays()))
+        operator, slot, depth, rows, urgency = self.arrays()
+        return Candidates(operator[entries], slot[entries], depth[entries], rows[entries], urgency[entries])
 
     def total(self) -> int:
         return int(self.rows.sum())
@@ -115,7 +116,7 @@ def _long_chains(operator: OperatorId, chains: Chains) -> Candidates:
 
 
 def _small_tops(operator: OperatorId, chains: Chains) -> Candidates:
-    """The same without their base, and no further than each run has at most twice the rows before it; cheapest first."""
+    """The same without their base, while each run has at most twice the rows before it; cheapest first."""
     slots, _, due = _due(chains)
     depth = np.minimum(_leading(_joins(chains), chains), chains.lengths - 1)
     due = due[depth[due] > 1]
@@ -132,7 +133,9 @@ def _due(chains: Chains) -> tuple[Ints, Ints, Ints]:
 
 def _joins(chains: Chains) -> Flags:
     """Whether an entry has at most twice the rows of all newer ones of its slot; the newest joins anyway."""
-    return (chains.rows <= GROWTH * (chains.rows_to - chains.rows)) | (chains.rank == 0)
+    joins: Flags = chains.rows <= GROWTH * (chains.rows_to - chains.rows)
+    joins[chains.heads] = True
+    return joins
 
 
 def _leading(flags: Flags, chains: Chains) -> Ints:

@@ -106,7 +106,7 @@ def _identities(columns: Sequence[pa.Array]) -> Ints:
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         if pa.types.is_floating(column.type):
-            # A dictionary would tell zeros by their sign, which adding zero takes away, and not-a-numbers by their bits.
+            # A dictionary would tell zeros by their sign, which adding zero removes, and not-a-numbers by their bits.
             column = pc.add(column, pa.scalar(0.0, column.type))
             column = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
         codes = column.dictionary_encode(null_encoding="encode").indices.to_numpy()

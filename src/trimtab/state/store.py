@@ -137,8 +137,8 @@ class FsspecStore:
         if not _creates_atomically(filesystem):
             raise CheckpointError(
                 f"The filesystem of {self.url} ({type(filesystem).__name__}) cannot create a file only if it "
-                "is absent, which exactly-once state needs: put the checkpoint on a local disk, S3, Google Cloud Storage "
-                "or Azure."
+                "is absent, which exactly-once state needs: put the checkpoint on a local disk, S3, Google Cloud "
+                "Storage or Azure."
             )
 
     def put_if_absent(self, name: str, data: bytes | pa.Buffer) -> bool:
