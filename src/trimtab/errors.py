@@ -35,5 +35,9 @@ class EpochError(TrimtabError):
     """The engine could not run an epoch; it was not committed and runs again at the next start."""
 
 
+class HaltedError(EpochError):
+    """An epoch was to begin after the run was told to stop; it runs at the next start."""
+
+
 class SinkError(EpochError):
     """A sink failed; its epoch was not committed and runs again at the next start."""

@@ -244,3 +244,23 @@ def test_time_closes_what_it_can_at_the_end_without_more_rows(spark: SparkSessio
 
 def test_an_empty_stream_ends_without_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
     assert run_totals(spark, tmp_path, lanes=2).epochs == {}
+
+
+def test_a_busy_run_stops_between_epochs_and_goes_on_at_the_next_start(spark: SparkSession, tmp_path: Path) -> None:
+    sink = tt.sinks.memory()
+
+    def start() -> tt.Run:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
+        flow = tt.Flow("busy")
+        flow.source(rows.selectExpr("value % 7 as key", "value")).key_by("key").aggregate(n=tt.count()).sink(sink)
+        return flow.start(spark, str(tmp_path / "ckpt"), lanes=2)
+
+    for wanted in (3, 6):
+        run = start()
+        while len(sink.epochs) < wanted:
+            assert not run.await_termination(0.1)
+        run.stop()
+        assert run.exception is None
+    rows = {key: n for (key, (n,)) in latest(sink.table()).items()}
+    assert sum(rows.values()) == 100 * len(sink.epochs)
+    assert sorted(sink.epochs) == list(range(len(sink.epochs)))

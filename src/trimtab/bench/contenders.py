@@ -34,9 +34,9 @@ def empty_stage(frame: DataFrame, checkpoint: str) -> tuple[StreamingQuery, Call
     """A `foreachBatch` with one `mapInArrow` that reads its rows and returns none: the least that Python can cost."""
 
     def swallow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
         for _ in batches:
             pass
+        settle_worker("empty")
         return iter(())
 
     def each(batch: DataFrame, number: int) -> None:

@@ -152,9 +152,16 @@ class Extreme(Function):
         return [self._unsortable(reduced[0])]
 
     def merge(self, old: list[Column], new: list[Column], found: pa.Array) -> list[Column]:
+        return [self._restored(type(self).pick(self._comparable(old[0]), self._comparable(new[0])))]
+
+    def _comparable(self, column: Column) -> Column:
+        """The column in a type of which Arrow can pick one of two, in the same order."""
         if pa.types.is_boolean(self.type):
-            return [type(self).pick(old[0].cast(pa.uint8()), new[0].cast(pa.uint8())).cast(pa.bool_())]
-        return [self._unsortable(type(self).pick(self.widen(old[0]), self.widen(new[0])))]
+            return column.cast(pa.uint8())
+        return column.cast(pa.int64()) if pa.types.is_timestamp(self.type) else self.widen(column)
+
+    def _restored(self, column: Column) -> Column:
+        return self._unsortable(column) if pa.types.is_floating(self.type) else column.cast(self.type)
 
     def _unsortable(self, column: Column) -> Column:
         return unsortable(column, self.type) if pa.types.is_floating(self.type) else column

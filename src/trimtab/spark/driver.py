@@ -18,12 +18,12 @@ from contextlib import contextmanager
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from trimtab.errors import CheckpointError
+from trimtab.errors import CheckpointError, HaltedError
 from trimtab.lane.program import Program
 from trimtab.lane.task import HopPlan, LaneReport, OperatorPlan
 from trimtab.ports import Clock, ObjectStore, Rng
 from trimtab.spark.engine import Engine
-from trimtab.spark.shape import apply_shape
+from trimtab.spark.shape import HeldShape, apply_shape
 from trimtab.state.merging import choose_folds
 from trimtab.state.protocol import Checkpoint
 from trimtab.state.records import Claim, Commit
@@ -43,16 +43,22 @@ class EpochDriver:
         store: ObjectStore,
         lanes: int,
         shape: dict[str, str],
+        held: HeldShape,
         clock: Clock,
         rng: Rng,
     ) -> None:
-        self.error: BaseException | None = None
+        self.batch_error: BaseException | None = None
+        """What ended an epoch of Spark's, as it was: Spark passes on only its text."""
+        self.idle_error: BaseException | None = None
+        """What ended an epoch without input."""
+        self._halted = False
         self._program = program
         self._engine = engine
         self._checkpoint = checkpoint
         self._store = store
         self._lanes = lanes
         self._shape = shape
+        self._held = held
         self._clock = clock
         self._rng = rng
         self._lock = threading.RLock()
@@ -62,13 +68,21 @@ class EpochDriver:
         """Seconds of the steps of the newest epochs."""
 
     def on_batch(self, frame: DataFrame, batch: int) -> None:
-        """Spark's `foreachBatch`. An error is kept as it was, because Spark passes on only its text."""
+        """Spark's `foreachBatch`."""
         with self._lock:
+            if self._halted:
+                # To return would tell Spark that the batch is done.
+                raise HaltedError(f"Flow '{self._program.flow}' was stopped before batch {batch}.")
             try:
                 self._batch(frame, batch)
             except BaseException as error:
-                self.error = error
+                self.batch_error = error
                 raise
+
+    def halt(self) -> None:
+        """Begin no epoch any more; returns when the one that runs has ended."""
+        with self._lock:
+            self._halted = True
 
     def due(self) -> bool:
         """Whether an epoch without input would do anything."""
@@ -81,14 +95,19 @@ class EpochDriver:
         """Run one epoch without input if one is due and none ran for `quiet` seconds; say whether it ran."""
         with self._lock:
             rested = self._clock.monotonic() - self._ended
-            if self.error is not None or rested < quiet or not self.due():
+            ended = self._halted or self.batch_error or self.idle_error
+            if ended or rested < quiet or not self.due():
                 return False
             try:
                 self._run(self._checkpoint.pending_claim() or self._claim(None), session, None)
             except BaseException as error:
-                self.error = error
+                self.idle_error = error
                 raise
             return True
+
+    def close(self) -> None:
+        """Give back what this driver changed outside; its epochs are over."""
+        self._held.release()
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         session = frame.sparkSession
@@ -103,18 +122,25 @@ class EpochDriver:
         if claim.batch != batch:
             self._refuse(f"epoch {claim.epoch} was claimed for batch {claim.batch}, but Spark brings batch {batch}")
         self._run(claim, session, frame)
-        apply_shape(session, self._shape)
+        if claim.settings != self._shape:
+            apply_shape(session, self._shape)
+            self._held.release()
 
     def _check_query(self, batch: int) -> None:
         """Refuse batches of a Spark query that this checkpoint's epochs did not come from."""
         if self._query is None:
             metadata = msgspec.json.decode(bytes(self._store.read(f"{SPARK_FOLDER}/metadata")))
             self._query = str(metadata["id"])
-        known, last = self._checkpoint.query, self._checkpoint.last_batch
+        pending, last = self._checkpoint.pending_claim(), self._checkpoint.last_batch
+        known = self._checkpoint.query or (pending.query if pending else None)
         if known is not None and known != self._query:
             self._refuse("its epochs came from another Spark query")
         if last is not None and batch < last:
             self._refuse(f"batch {last} is committed, but Spark brings batch {batch}")
+        # Spark counts its batches without a gap: rows of one that is left out would be lost.
+        following = 0 if last is None else last + 1
+        if batch > following:
+            self._refuse(f"batch {following} is next, but Spark brings batch {batch}")
 
     def _refuse(self, reason: str) -> None:
         raise CheckpointError(

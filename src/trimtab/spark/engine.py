@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import reduce
 
 import msgspec
-import pyarrow as pa
 from pyspark.cloudpickle import dumps
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
 from trimtab.errors import EpochError, SinkError, TrimtabError
@@ -28,7 +28,7 @@ class Engine:
         self._compiled = compiled
         self._program: bytes = dumps(compiled.program)  # type: ignore[no-untyped-call]
         self._reports = spark.sparkContext.accumulator({}, ReportsParam())
-        self._leaves = [spark_schema(leaf.schema) for leaf in compiled.program.leaves]
+        self._leaves = [from_arrow_schema(leaf.schema) for leaf in compiled.program.leaves]
 
     def run(
         self, session: SparkSession, frame: DataFrame | None, plan: HopPlan, before_sinks: Callable[[], None]
@@ -75,10 +75,10 @@ class Engine:
         operator = self._compiled.program.sources[0].operator
         return frame.mapInArrow(PackTask(self._program, 0, plan.routing.slots[operator], plan.epoch), PACKED_SCHEMA)
 
-    def _output(self) -> str:
+    def _output(self) -> StructType:
         if len(self._leaves) == 1:
             return self._leaves[0]
-        return ", ".join(f"leaf{place} struct<{leaf}>" for place, leaf in enumerate(self._leaves))
+        return StructType([StructField(f"leaf{place}", leaf) for place, leaf in enumerate(self._leaves)])
 
     def _leaf(self, rows: DataFrame, leaf: int) -> DataFrame:
         if len(self._leaves) == 1:
@@ -113,8 +113,3 @@ class Engine:
                 "A sink that says `whole` has to read every row of its DataFrame in one action."
             )
         return reports
-
-
-def spark_schema(schema: pa.Schema) -> str:
-    """An Arrow schema as Spark's DDL."""
-    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in from_arrow_schema(schema).fields)

@@ -12,7 +12,7 @@ from trimtab.spark.compile import compile_flow
 from trimtab.spark.driver import SPARK_FOLDER, EpochDriver
 from trimtab.spark.engine import Engine
 from trimtab.spark.run import Run
-from trimtab.spark.shape import current_shape, shaped
+from trimtab.spark.shape import HeldShape, current_shape, shaped
 from trimtab.state.protocol import Checkpoint
 from trimtab.state.records import Claim
 from trimtab.state.store import open_store
@@ -50,13 +50,20 @@ class Flow(Topology):
             return claim.batch is None or not store.exists(f"{SPARK_FOLDER}/commits/{claim.batch}")
 
         state = Checkpoint.open(store, compiled.record, clock=clock, rng=rng, replayable=replayable)
-        shape = current_shape(spark)
-        driver = EpochDriver(compiled.program, Engine(spark, compiled), state, store, lanes, shape, clock, rng)
-        pending = state.pending_claim()
         frame = compiled.frames[0]
+        shape, held = current_shape(frame.sparkSession), HeldShape(frame.sparkSession)
+        driver = EpochDriver(compiled.program, Engine(spark, compiled), state, store, lanes, shape, held, clock, rng)
         writer = triggered(frame.writeStream.queryName(self.name), trigger)
-        with shaped(frame.sparkSession, {**STEADY, **(pending.settings if pending else shape)}):
-            query = writer.foreachBatch(driver.on_batch).option("checkpointLocation", spark_folder).start()
+        pending = state.pending_claim()
+        settings = shape if pending is None or pending.batch is None else pending.settings
+        if settings != shape:
+            held.hold(settings)
+        try:
+            with shaped(frame.sparkSession, {**STEADY, **settings}):
+                query = writer.foreachBatch(driver.on_batch).option("checkpointLocation", spark_folder).start()
+        except BaseException:
+            held.release()
+            raise
         return Run(query, driver, spark, self.name)
 
 

@@ -47,6 +47,7 @@ class Run:
     def stop(self) -> None:
         """End the run after the epoch that is running; nothing is lost, and the next start goes on from there."""
         self._stopping.set()
+        self._driver.halt()
         self.query.stop()
         self._closing.join()
 
@@ -63,17 +64,26 @@ class Run:
     @property
     def exception(self) -> BaseException | None:
         """What ended the run, if an error did: Trimtab's own error where there is one."""
-        return self._driver.error or self.query.exception()
+        if self._driver.idle_error is not None:
+            return self._driver.idle_error
+        failed = self.query.exception()
+        # Spark calls a query that was stopped no failure, even if it cut an epoch short.
+        if failed is None:
+            return None
+        return self._driver.batch_error or (None if self._stopping.is_set() else failed)
 
     def _close(self) -> None:
         """While the query runs, epochs without input when one is due; after a query that ended by itself, the last."""
-        while self.query.isActive and not self._stopping.is_set():
-            if self._ended(IDLE_SECONDS):
-                break
-            self._idle(IDLE_SECONDS)
-        if not self._stopping.is_set() and self.query.exception() is None:
-            while self._idle():
-                pass
+        try:
+            while self.query.isActive and not self._stopping.is_set():
+                if self._ended(IDLE_SECONDS):
+                    break
+                self._idle(IDLE_SECONDS)
+            if not self._stopping.is_set() and self.query.exception() is None:
+                while self._idle():
+                    pass
+        finally:
+            self._driver.close()
 
     def _ended(self, seconds: float) -> bool:
         try:

@@ -36,6 +36,27 @@ def apply_shape(spark: SparkSession, shape: dict[str, str]) -> None:
             spark.conf.unset(key)
 
 
+class HeldShape:
+    """Settings kept on the session that a flow's source was made with, until they are released.
+
+    A query works in a copy of that session, but Spark plans the source's files by the settings of the original.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._own: dict[str, str] | None = None
+
+    def hold(self, settings: dict[str, str]) -> None:
+        self._own = {key: str(value) for key in KEYS if (value := self._session.conf.get(key, None)) is not None}
+        apply_shape(self._session, settings)
+
+    def release(self) -> None:
+        """Give the session back its own settings, if it is without them."""
+        if self._own is not None:
+            apply_shape(self._session, self._own)
+            self._own = None
+
+
 @contextmanager
 def shaped(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
     """The session with some settings, as it was before afterwards. A query keeps those in force when it starts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.cloudpickle import loads
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from trimtab.lane.pack import Packer
 from trimtab.lane.packing import unpack_all
@@ -23,7 +23,7 @@ from trimtab.ports import SystemClock
 from trimtab.spark.failures import marked
 from trimtab.state.store import open_store
 
-PACKED_SCHEMA = "lane int, payload binary"
+PACKED_SCHEMA = StructType([StructField("lane", IntegerType()), StructField("payload", BinaryType())])
 OUTPUT_ROWS = 64 * 1024
 BATCH = pa.schema([("lane", pa.int32()), ("payload", pa.binary())])
 
@@ -51,12 +51,12 @@ class PackTask:
     epoch: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
         routing = np.asarray(self.routing, dtype=np.int32)
         packer = Packer(program_of(self.program), self.source, routing, self.epoch, partition())
         with marked():
             for lane, payload in packer.payloads(batches):
                 yield pa.record_batch([pa.array([lane], pa.int32()), pa.array([payload], pa.binary())], schema=BATCH)
+        settle_worker("pack")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class HopTask:
     reports: Accumulator[Reports]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
         program = program_of(self.program)
         plan = msgspec.msgpack.decode(self.plan, type=HopPlan)
         lane = partition()
@@ -77,6 +76,7 @@ class HopTask:
             report, leaves = task.run(unpack_all(batches, "payload"))
         self.reports.add({(plan.epoch, plan.hop, lane): msgspec.msgpack.encode(report)})
         yield from leaves[0].to_batches(OUTPUT_ROWS) if len(leaves) == 1 else as_structs(leaves)
+        settle_worker("lane")
 
 
 def as_structs(leaves: list[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -109,13 +109,16 @@ def partition() -> int:
     return int(context.partitionId())
 
 
-def settle_worker() -> None:
-    """Take what this worker has imported so far out of the garbage collector's sight, once.
+_settled: set[str] = set()
+
+
+def settle_worker(kind: str) -> None:
+    """Take what this worker has imported so far out of the garbage collector's sight, once per kind of task.
 
     Spark's worker collects garbage after every task, which takes 40 to 60 ms with Arrow and NumPy loaded, and the next
-    task waits for it. Frozen objects are not looked at.
+    task waits for it. Frozen objects are not looked at. Called at the end of a task, when its imports are done.
     """
-    if not getattr(sys, "_trimtab_settled", False):
+    if kind not in _settled:
         gc.collect()
         gc.freeze()
-        sys._trimtab_settled = True  # type: ignore[attr-defined]
+        _settled.add(kind)
