@@ -20,7 +20,7 @@ from trimtab.lane.functions import resolve
 from trimtab.state.keyed import KeyedTable, StateSchema
 from trimtab.state.runs import Run
 
-CONTEXT = Context("flow", "operator", 0, 0, EPOCH_START)
+CONTEXT = Context("flow", "operator", 0, 0, EPOCH_START, seed=0)
 KINDS = ("sum", "count", "min", "max", "mean", "first", "last")
 INSTANTS = st.datetimes(datetime(2000, 1, 1), datetime(2050, 1, 1)).map(lambda each: each.replace(tzinfo=timezone.utc))
 VALUES = {

@@ -83,9 +83,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     batches = [bids(10 * epoch, rows=400, keys=12) for epoch in range(EPOCHS)]
     for case in CASES:
         write_batches(folder / case / "in", batches, rows_per_group=50)
-    process = Process(
-        folder, "tests.spark.fault_flow", "hosts" if several_hosts() else "local-cluster[2,1,1024]", *CASES
-    )
+    master, cases = ("hosts", CASES) if several_hosts() else ("local-cluster[2,1,1024]", CASES[1:])
+    process = Process(folder, "tests.spark.fault_flow", master, *cases)
     try:
         yield Cluster(folder, batches, process.wait(280))
     finally:

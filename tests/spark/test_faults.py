@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.spark.helpers import Recorder, bids, durable, latest, oracle, results, stream, totals, write_batches
 
 import trimtab as tt

@@ -18,7 +18,8 @@ class Logic(ABC):
     has one row of state at most. `on_rows` gets all columns of the input, rows of many keys at once, in the order in
     which they came; it may be called several times an epoch with any split of the rows, and must not depend on the
     split. A logic that defines `on_watermark(watermark, state, ctx)` is called once per lane whenever the watermark
-    has moved. Neither may read a clock or draw a random number: an epoch that is replayed must come out the same.
+    has moved. Neither may read a clock, and randomness comes from
+    `ctx.seed`: an epoch that is replayed must come out the same.
     The object travels to the lanes, and what it sets on itself there is lost.
     """
 

@@ -26,4 +26,6 @@ class Context:
     epoch: int
     lane: int
     processing_time: datetime
+    seed: int
+    """Where randomness has to come from."""
     watermark: datetime | None = None

@@ -51,16 +51,11 @@ class LogicBody:
     """Runs a `tt.Logic`. Its `on_rows` may be called several times an epoch, with any split of the rows."""
 
     logic: Any
-    input: pa.Schema
     output: pa.Schema
     on_watermark: Callable[..., pa.Table | None] | None = None
     rows_per_call: int = ROWS_PER_CALL
 
     combines = False
-
-    @property
-    def packed(self) -> pa.Schema:
-        return self.input
 
     @property
     def timed(self) -> bool:

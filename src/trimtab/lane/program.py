@@ -27,15 +27,11 @@ class Body(Protocol):
     """The logic of a keyed operator."""
 
     @property
-    def packed(self) -> pa.Schema:
-        """The columns that travel to the lanes."""
-
-    @property
     def output(self) -> pa.Schema:
         """The columns that leave the operator."""
 
     def prepare(self, rows: pa.Table) -> pa.Table:
-        """Before the shuffle: the packed columns of some rows of a source, combined where the logic allows it."""
+        """Before the shuffle: what travels to the lanes for some rows of a source, combined where the logic allows."""
 
     def run(self, rows: pa.Table, state: KeyedTable, context: Context) -> pa.Table | None:
         """On the lane: work on packed rows, in order, and return output rows."""

@@ -45,6 +45,7 @@ class HopPlan(msgspec.Struct, frozen=True):
     hop: Hop
     routing: Routing
     processing_time: int
+    seed: int
     operators: list[OperatorPlan]
 
 
@@ -117,6 +118,7 @@ class LaneTask:
             epoch=self.plan.epoch,
             lane=self.lane,
             processing_time=instant(self.plan.processing_time),
+            seed=self.plan.seed,
             watermark=None if plan.watermark is None else instant(plan.watermark),
         )
 

@@ -145,7 +145,7 @@ def _logic(logic: Logic, keys: pa.Schema, rows: pa.Schema, where: str) -> tuple[
     values = arrow_from_ddl(logic.state, f"{where}, state")
     _distinct([*keys.names, *values.names], f"{where}: state")
     output = arrow_from_ddl(logic.output, f"{where}, output")
-    return LogicBody(logic, rows, output, getattr(logic, "on_watermark", None)), values
+    return LogicBody(logic, output, getattr(logic, "on_watermark", None)), values
 
 
 def _sink(flow: Topology, sink: SinkNode, operator: Operator, leaves: list[Leaf]) -> SinkPlan:

@@ -199,7 +199,7 @@ class EpochDriver:
             OperatorPlan(manifest.runs_of(number), folds.get(number, {}), watermark, advanced)
             for number in range(len(self._program.operators))
         ]
-        return HopPlan(claim.epoch, 0, claim.routing, claim.processing_time, operators)
+        return HopPlan(claim.epoch, 0, claim.routing, claim.processing_time, claim.seed, operators)
 
     def _commit(self, claim: Claim, reports: list[LaneReport]) -> Commit:
         last = self._checkpoint.last_batch if claim.batch is None else claim.batch
