@@ -31,7 +31,7 @@ PATIENCE = 60
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 SETTINGS = {
     # Several map tasks for every file, whose payloads come to a lane in any order.
-    "spark.sql.files.maxPartitionBytes": "4000",
+    "spark.sql.files.maxPartitionBytes": "3000",
     "spark.sql.files.openCostInBytes": "1",
     # A reader finds out at once that an executor is gone.
     "spark.shuffle.io.maxRetries": "1",
@@ -120,13 +120,13 @@ class KillsItsExecutor(Fault):
         os.kill(own_executor(), signal.SIGKILL)
 
 
-class KillsAnotherExecutor(Fault):
-    """Takes what the other executor has shuffled with it; lanes that come later have to have it made again."""
+class KillsAPackingExecutor(Fault):
+    """Takes what an executor has shuffled with it, another than its own if it can: it has to be made again."""
 
     def strike(self) -> None:
-        for process in executors(self.root):
-            if process != own_executor():
-                os.kill(process, signal.SIGKILL)
+        packed = {int(trace.name.rsplit("-", 1)[1]) for trace in Path(self.folder).glob("packed-*")}
+        alive = packed.intersection(executors(self.root))
+        os.kill(min(alive, key=lambda process: (process == own_executor(), process)), signal.SIGKILL)
 
 
 class IsOvertaken(Fault):
@@ -205,7 +205,7 @@ def packs(fault: Fault) -> Callable[[pa.Table], pa.Table]:
         context = TaskContext.get()
         assert context is not None
         if rows["moment"][0].as_py().minute // 10 == 1:
-            Path(fault.folder, f"packed-{context.partitionId()}-{context.taskAttemptId()}").touch()
+            Path(fault.folder, f"packed-{context.partitionId()}-{context.taskAttemptId()}-{own_executor()}").touch()
             fault()
         return rows
 
@@ -223,7 +223,7 @@ def quiet(folder: Path, root: int) -> Fault:
 KINDS: dict[str, type[Fault]] = {
     "fails": Raises,
     "dies": KillsItsExecutor,
-    "kills": KillsAnotherExecutor,
+    "kills": KillsAPackingExecutor,
     "slow": IsOvertaken,
     "lost": KillsAnExecutor,
 }
