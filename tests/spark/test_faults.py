@@ -346,7 +346,9 @@ class TestFullDisk:
         batches += feed(tmp_path, 2, 2)
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "put_if_absent", full_disk(prefix, LocalStore.put_if_absent))
-            with pytest.raises(OSError, match=rf"No space left on device.*{prefix}"):
+            with pytest.raises(
+                tt.EpochError, match=rf"(?s)its (claim|commit) could not be written.*No space left on device.*{prefix}"
+            ):
                 start(spark, tmp_path, failed).await_termination()
         assert failed.epochs == ([2] if prefix == "commits/" else [])
         assert durable(tmp_path / "ckpt").items() >= kept.items()

@@ -165,3 +165,11 @@ def test_the_choice_is_the_same_after_recovery() -> None:
 
 def test_a_new_checkpoint_has_nothing_to_fold() -> None:
     assert choose_folds(Manifest()) == {}
+
+
+def test_epochs_of_few_rows_leave_few_segments_to_open() -> None:
+    rng, run = np.random.default_rng(7), Simulation(256)
+    for epoch in range(300):
+        run.step(sparse(rng, run.slots, epoch))
+        assert len(run.manifest.segments) <= (merging.MANY + 1) * run.lanes
+    assert run.written <= 8 * run.fresh

@@ -59,6 +59,7 @@ def compile_flow(flow: Topology, lanes: int, store: str) -> Compiled:
     node = flow.operators[0]
     source, frame = _source(flow, node)
     operator = _operator(flow, node, source)
+    source, frame = _narrowed(source, frame, node)
     leaves: list[Leaf] = []
     sinks = tuple(_sink(flow, sink, operator, leaves) for sink in flow.sinks)
     program = Program(flow.name, (source,), (operator,), tuple(leaves), store)
@@ -102,6 +103,16 @@ def _source(flow: Topology, operator: OperatorNode) -> tuple[Source, DataFrame]:
             f"{where}: watermark() needs a timestamp column; '{node.event_time}' is none of {schema.names}."
         )
     return replace(source, event_time=node.event_time, delay=microseconds(str(node.delay), where)), node.frame
+
+
+def _narrowed(source: Source, frame: DataFrame, node: OperatorNode) -> tuple[Source, DataFrame]:
+    """Without the columns that nothing reads: what aggregates need is known, what functions read is not."""
+    if source.steps or isinstance(node.work, Logic):
+        return source, frame
+    read = {*node.keys, *(aggregate.column for aggregate in node.work.values()), source.event_time}
+    fields = [field for field in source.schema if field.name in read]
+    columns = [frame[f"`{field.name}`"] for field in fields]
+    return replace(source, schema=pa.schema(fields)), frame.select(*columns)
 
 
 def _step(flow: Topology, node: MapNode) -> Step:

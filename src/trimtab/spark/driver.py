@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from trimtab.errors import CheckpointError, HaltedError
+from trimtab.errors import CheckpointError, EpochError, HaltedError
 from trimtab.lane.program import Program
 from trimtab.lane.task import HopPlan, LaneReport, OperatorPlan
 from trimtab.ports import Clock, ObjectStore, Rng
@@ -150,20 +150,20 @@ class EpochDriver:
 
     def _claim(self, batch: int | None) -> Claim:
         checkpoint = self._checkpoint
-        return checkpoint.claim(
-            Claim(
-                epoch=checkpoint.next_epoch,
-                batch=batch,
-                query=self._query,
-                routing=self._routing(),
-                message=ControlMessage(),
-                processing_time=round(self._clock.now() * 1e6),
-                watermarks=checkpoint.watermarks,
-                seed=self._rng.seed(),
-                term=checkpoint.term,
-                settings=self._shape,
-            )
+        claim = Claim(
+            epoch=checkpoint.next_epoch,
+            batch=batch,
+            query=self._query,
+            routing=self._routing(),
+            message=ControlMessage(),
+            processing_time=round(self._clock.now() * 1e6),
+            watermarks=checkpoint.watermarks,
+            seed=self._rng.seed(),
+            term=checkpoint.term,
+            settings=self._shape,
         )
+        with self._writing(claim.epoch, "claim"):
+            return checkpoint.claim(claim)
 
     def _routing(self) -> Routing:
         last = self._checkpoint.routing
@@ -176,13 +176,23 @@ class EpochDriver:
         with self._timed(steps, "plan"):
             plan = self._plan(claim)
         with self._timed(steps, "lanes_and_sinks"):
-            reports = self._engine.run(session, frame, plan, lambda: self._checkpoint.check_term("before its sinks"))
-        with self._timed(steps, "commit"):
+            reports = self._engine.run(session, frame, plan, lambda: self._checkpoint.check_term("its sinks"))
+        with self._timed(steps, "commit"), self._writing(claim.epoch, "commit"):
             self._checkpoint.commit(self._commit(claim, reports))
         with self._timed(steps, "collect_garbage"):
             self._checkpoint.collect_garbage()
         self.timings.append(steps)
         self._ended = self._clock.monotonic()
+
+    @contextmanager
+    def _writing(self, epoch: int, record: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EpochError(
+                f"Flow '{self._program.flow}', epoch {epoch}: its {record} could not be written to the checkpoint "
+                f"{self._store.url}: {error}. The next start goes on from there once it can be."
+            ) from error
 
     @contextmanager
     def _timed(self, steps: dict[str, float], step: str) -> Iterator[None]:

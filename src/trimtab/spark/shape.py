@@ -18,6 +18,9 @@ KEYS = (
     "spark.sql.files.maxPartitionNum",
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.openCostInBytes",
+    # Where a large partition is cut into chunks.
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.arrow.maxBytesPerBatch",
 )
 
 

@@ -1,15 +1,16 @@
 """Which runs to fold into the next epoch's segments: a pure function of the manifest.
 
-Two rules, both by slot. *Long chains*: a chain longer than 4 to 7 runs, staggered over slots so that they do not all
+Three rules, all by slot. *Long chains*: a chain longer than 4 to 7 runs, staggered over slots so that they do not all
 come due at once, is folded from its newest run down to the oldest that has at most twice the rows of all newer ones
 together, and at least until the chain is within its threshold again. Where the budget is short, the longest chains
 come first and the others fold only what is small at their top. *Pinned segments*: an old segment of which less than a
-quarter is still referred to gets its remaining slots folded down to it, oldest segments first.
+quarter is still referred to gets its remaining slots folded down to it, oldest segments first. *Crowds*: where epochs
+of few rows have left more than `MANY` small segments for each lane, the slots of all small ones are folded.
 
 What this bounds:
 
 - Reading: with one hop an epoch no chain is longer than 8 runs, so a key is searched for at most 8 times; about twice
-  that while the budget is short.
+  that while the budget is short. A lane opens few segments, however rarely each slot is touched.
 - Space: a segment older than `RECENT` epochs is at least a quarter referred to, so files hold at most four times the
   rows of all chains. Beyond the base of a chain, runs hold at most as many rows as were written since, and once those
   reach half of the base the next fold takes the base too.
@@ -36,6 +37,8 @@ STAGGER = 4
 GROWTH = 2
 LEAST_SHARE = 0.25
 RECENT = 8
+SMALL = 1_000
+MANY = 24
 FLOOR = 100_000
 PER_FRESH = 4
 DEEP_SHARE = 0.5
@@ -154,8 +157,17 @@ def _last(flags: Flags, chains: Chains) -> Ints:
 
 
 def _pinned(manifest: Manifest) -> Flags:
-    """Which segments are kept alive by too little, and not about to die of themselves."""
-    return (manifest.live_share < LEAST_SHARE) & (manifest.origin[:, 0] <= manifest.epoch - RECENT)
+    """Which segments are kept alive by too little, and not about to die of themselves; or are too many small ones."""
+    pinned: Flags = (manifest.live_share < LEAST_SHARE) & (manifest.origin[:, 0] <= manifest.epoch - RECENT)
+    return pinned | _crowd(manifest)
+
+
+def _crowd(manifest: Manifest) -> Flags:
+    """Small segments, where there are more of them than lanes should have to open; none otherwise."""
+    small: Flags = manifest.live_rows <= SMALL
+    lanes = manifest.origin[:, 2].tolist()
+    writers = len({(segment.operator, lane) for segment, lane in zip(manifest.segments, lanes, strict=True)})
+    return small if np.count_nonzero(small) > MANY * writers else np.zeros_like(small)
 
 
 def _unpinning(operator: OperatorId, chains: Chains, pinned: Flags, manifest: Manifest) -> Candidates:
