@@ -40,8 +40,8 @@ def contenders(lanes: int, quick: bool) -> list[Contender]:
         Contender("trimtab", trimtab(lanes), settings=(partitions,)),
         Contender("native_rocksdb", native, settings=(partitions, *ROCKSDB)),
         Contender("native_hdfs", native, settings=(partitions, *HDFS)),
-        Contender("tws_pandas", tws_pandas, warmup=1, epochs=few, settings=(partitions, *ROCKSDB)),
-        Contender("apply_pandas", apply_pandas, warmup=1, epochs=few, settings=(partitions, *HDFS)),
+        Contender("tws_pandas", tws_pandas, 1, few, (partitions, *ROCKSDB), rehearsed=False),
+        Contender("apply_pandas", apply_pandas, 1, few, (partitions, *HDFS), rehearsed=False),
     ]
 
 

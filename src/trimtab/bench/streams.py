@@ -28,6 +28,8 @@ class Contender:
     warmup: int = 4
     epochs: int = 12
     settings: tuple[tuple[str, str], ...] = ()
+    rehearsed: bool = True
+    """Whether it gets a turn that does not count, so that the first to run does not pay for a cold Java machine."""
 
 
 def generated(spark: SparkSession, rows: int, partitions: int) -> DataFrame:
@@ -76,10 +78,15 @@ def interleaved(
     repetitions: int,
     progress: Callable[[str], None],
 ) -> dict[str, Figure]:
-    """Seconds per epoch of every contender, taking turns `repetitions` times."""
+    """Seconds per epoch of every contender, taking turns `repetitions` times, each time with another one first."""
     measured: dict[str, list[list[float]]] = {contender.name: [] for contender in contenders}
+    for contender in contenders:
+        if contender.rehearsed:
+            progress(f"{contender.name}, warming up")
+            epoch_seconds(spark, frame, contender)
     for repetition in range(repetitions):
-        for contender in contenders:
+        first = repetition % len(contenders)
+        for contender in [*contenders[first:], *contenders[:first]]:
             progress(f"{contender.name}, repetition {repetition + 1} of {repetitions}")
             measured[contender.name].append(epoch_seconds(spark, frame, contender))
     return {name: figure(each) for name, each in measured.items()}

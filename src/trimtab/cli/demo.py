@@ -44,7 +44,7 @@ def demo(spark: SparkSession, progress: Callable[[str], None]) -> DemoResult:
     contenders = [
         Contender("trimtab", trimtab(lanes), settings=(partitions,)),
         Contender("native", native, settings=(partitions, *ROCKSDB)),
-        Contender("tws_pandas", tws_pandas, warmup=1, epochs=3, settings=(partitions, *ROCKSDB)),
+        Contender("tws_pandas", tws_pandas, 1, 3, (partitions, *ROCKSDB), rehearsed=False),
     ]
     seconds = interleaved(spark, skewed_bids(spark, lanes), contenders, 1, progress)
     rates = {name: round(ROWS / each.median) for name, each in seconds.items()}
