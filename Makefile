@@ -19,7 +19,7 @@ help: ## List the targets
 setup: $(STAMP) ## Create .venv with everything in it, and see to Java
 	@scripts/ensure-java.sh >/dev/null
 
-demo: setup ## Watch a skewed stream being balanced
+demo: setup ## Run a skewed stream through Trimtab and through Spark's own operators
 	@$(WITH_JAVA) $(BIN)/trimtab demo
 
 test: setup ## Run the tests; ARGS="-k name" is passed on
