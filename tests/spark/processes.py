@@ -19,6 +19,8 @@ class Process:
 
     def __init__(self, folder: Path, module: str, *arguments: str, failpoint: str = "") -> None:
         environment = {**os.environ, FAILPOINT: failpoint, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+        # A cluster's executors look for Python by themselves.
+        environment["PYSPARK_PYTHON"] = sys.executable
         command = [sys.executable, "-m", module, str(folder), *arguments]
         self._log = (folder / "log").open("w+")
         self._process = subprocess.Popen(

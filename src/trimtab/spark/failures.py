@@ -12,6 +12,7 @@ from trimtab.errors import TrimtabError
 START = "<<trimtab:"
 END = ":trimtab>>"
 LONGEST = 30
+NOT_INSTALLED = "No module named 'trimtab'"
 PATTERN = re.compile(re.escape(START) + r"(\w+):(.*?)" + re.escape(END), re.DOTALL)
 
 
@@ -39,6 +40,13 @@ def brief(error: BaseException) -> str:
 
     >>> brief(ValueError("no\\n\\tat java.base\\nroom"))
     'no\\nroom'
+    >>> brief(ImportError("No module named 'trimtab'")).split(":")[0]
+    "The Python that Spark's tasks run in has no Trimtab"
     """
+    if NOT_INSTALLED in str(error):
+        return (
+            "The Python that Spark's tasks run in has no Trimtab: install it there, or set PYSPARK_PYTHON to a Python "
+            "that has it before Spark starts. trimtab.doctor(spark) says which one is used."
+        )
     lines = [line for line in str(error).splitlines() if line.strip() and not re.match(r"\s*(at |\.\.\. )", line)]
     return "\n".join(lines[:LONGEST])

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+LOCAL = "local"
+WORKER_PYTHON = "PYSPARK_PYTHON"
 SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.worker.reuse": "true",
@@ -19,8 +25,12 @@ def session(master: str = "local[*]", app: str = "trimtab", memory: str = "2g", 
     """A Spark session set for Trimtab, or the one that already runs in this process.
 
     `settings` are more of Spark's own, with underscores for dots where that is handier:
-    `session(**{"spark.sql.shuffle.partitions": "4"})`.
+    `session(**{"spark.sql.shuffle.partitions": "4"})`. On this machine, tasks run in the Python that runs this program,
+    unless the environment's `PYSPARK_PYTHON` names another.
     """
+    if master.startswith(LOCAL):
+        # Spark would take whatever PATH calls python3, which knows nothing of a virtual environment that is not active.
+        os.environ.setdefault(WORKER_PYTHON, sys.executable)
     builder = SparkSession.builder.master(master).appName(app).config("spark.driver.memory", memory)
     for key, value in {**SETTINGS, **settings}.items():
         builder = builder.config(key, value)
@@ -69,7 +79,7 @@ def doctor(spark: SparkSession) -> list[Advice]:
         value = spark.conf.get(key, default) or default
         if value.lower() != wanted:
             found.append(Advice(key, value, wanted, why))
-    return found + _batch_size(spark) + _speculation(spark)
+    return found + _batch_size(spark) + _speculation(spark) + _worker_python(spark)
 
 
 def _batch_size(spark: SparkSession) -> list[Advice]:
@@ -85,3 +95,18 @@ def _speculation(spark: SparkSession) -> list[Advice]:
     if local or spark.conf.get("spark.task.maxFailures", "4") != "1":
         return []
     return [Advice("spark.task.maxFailures", "1", "4", "A single lost task would end the query.")]
+
+
+def _worker_python(spark: SparkSession) -> list[Advice]:
+    """On a cluster nobody here can tell which Python the executors have under a name."""
+    used = spark.sparkContext.pythonExec
+    found = shutil.which(used)
+    if not str(spark.sparkContext.master).startswith(LOCAL) or (found and _same_python(found, sys.executable)):
+        return []
+    why = "Tasks run in another Python than this program, which need not have Trimtab. Set it before Spark starts."
+    return [Advice(WORKER_PYTHON, used, sys.executable, why)]
+
+
+def _same_python(one: str, other: str) -> bool:
+    """Virtual environments link to one interpreter and differ by the folder of the link."""
+    return Path(one).parent == Path(other).parent and Path(one).resolve() == Path(other).resolve()
