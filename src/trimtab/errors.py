@@ -41,3 +41,7 @@ class HaltedError(EpochError):
 
 class SinkError(EpochError):
     """A sink failed; its epoch was not committed and runs again at the next start."""
+
+
+class ProblemError(TrimtabError):
+    """A plan problem that makes no sense; begins with the field that is wrong."""

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 
@@ -51,6 +52,11 @@ class SystemRng:
 
     def identity(self) -> str:
         return uuid.uuid4().hex
+
+
+def chance(seed: int) -> np.random.Generator:
+    """Chance that repeats itself: the same numbers for the same seed."""
+    return np.random.default_rng(seed)
 
 
 class ObjectStore(Protocol):
