@@ -53,7 +53,7 @@ def utilisation(snapshot: ClusterSnapshot, lanes: Ints) -> Floats:
 
 
 def load_distance(snapshot: ClusterSnapshot, lanes: Ints) -> float:
-    """The largest difference between the load of a lane that stays and the mean (albic.md III-B1).
+    """The largest difference between the load of a lane that stays and the mean (ALBIC III-B1).
 
     >>> load_distance(ClusterSnapshot.of(load=[30, 10], capacity=[100, 100]), np.array([0, 1]))
     10.0
@@ -70,7 +70,7 @@ def load_index(snapshot: ClusterSnapshot, start: ClusterSnapshot) -> float:
 
 
 def imc_gain(snapshot: ClusterSnapshot, lanes: Ints) -> float:
-    """Traffic whose two ends are on one lane, every weight once (topdown.md 2).
+    """Traffic whose two ends are on one lane, every weight once (Top-down 2).
 
     >>> flow = ClusterSnapshot.of(load=[1, 1, 1], capacity=[9, 9], operator=[0, 1, 1], groups=[(0, 1, 8.0)])
     >>> imc_gain(flow, np.array([0, 0, 1]))

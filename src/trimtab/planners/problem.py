@@ -6,6 +6,7 @@ A file that makes no sense raises a ProblemError that begins with the field whic
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from typing import Any
 
@@ -87,12 +88,7 @@ def read_problem(data: bytes | str) -> tuple[ClusterSnapshot, dict[str, Any]]:
         ...
     trimtab.errors.ProblemError: slots[0].load: Expected `float`, got `str`.
     """
-    try:
-        file = msgspec.json.decode(data, type=ProblemFile)
-    except msgspec.ValidationError as error:
-        raise ProblemError(_field_first(str(error))) from error
-    except msgspec.DecodeError as error:
-        raise ProblemError(f"The file is not JSON: {error}.") from error
+    file = _decoded(data)
     if len(set(file.operators)) < len(file.operators):
         raise ProblemError("operators: two of them have the same name.")
     snapshot = _snapshot(file)
@@ -102,7 +98,7 @@ def read_problem(data: bytes | str) -> tuple[ClusterSnapshot, dict[str, Any]]:
 
 def with_options(kind: type[Planner], options: dict[str, Any]) -> Planner:
     """A planner of a kind with options by name."""
-    known = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]  # planners are dataclasses
+    known = option_names(kind)
     if unknown := sorted(options.keys() - known):
         allowed = ", ".join(sorted(known)) or "none"
         raise ProblemError(f"options.{unknown[0]}: {kind.__name__} has no such option. It has: {allowed}.")
@@ -112,10 +108,34 @@ def with_options(kind: type[Planner], options: dict[str, Any]) -> Planner:
         raise ProblemError(_field_first(str(error), "options")) from error
 
 
+def option_names(kind: type[Planner]) -> set[str]:
+    """The options that planners of a kind have."""
+    return {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]  # planners are dataclasses
+
+
 def answer(name: str, snapshot: ClusterSnapshot, plan: Plan, seconds: float) -> AnswerFile:
     """The plan in the form of the answer."""
     moves = list(plan.moves(snapshot))
     return AnswerFile(name, plan.lanes.tolist(), moves, measure(snapshot, plan.lanes), seconds, dict(plan.detail))
+
+
+def _decoded(data: bytes | str) -> ProblemFile:
+    try:
+        return _strict_or_lax(data)
+    except msgspec.ValidationError as error:
+        raise ProblemError(_field_first(str(error))) from error
+    except ValueError as error:
+        raise ProblemError(f"The file is not JSON: {error}.") from error
+
+
+def _strict_or_lax(data: bytes | str) -> ProblemFile:
+    """Numbers that JSON has no words for are read too, so that what is wrong with them is said by their field."""
+    try:
+        return msgspec.json.decode(data, type=ProblemFile)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(data), ProblemFile)
 
 
 def _snapshot(file: ProblemFile) -> ClusterSnapshot:

@@ -271,8 +271,12 @@ def _amounts(name: str, column: str, values: Floats) -> None:
 def combine(snapshots: Sequence[ClusterSnapshot]) -> ClusterSnapshot:
     """Several flows on the same lanes as one problem, their slots behind one another: StroMAX's global graph."""
     first = snapshots[0]
-    if any(not np.array_equal(each.capacity, first.capacity) for each in snapshots):
-        raise ProblemError("lanes: flows that are planned together have to share their lanes.")
+    for each in snapshots[1:]:
+        lanes_alike = np.array_equal(each.capacity, first.capacity) and np.array_equal(each.draining, first.draining)
+        if not lanes_alike or each.hosts != first.hosts or each.resources != first.resources:
+            raise ProblemError("lanes: flows that are planned together have to share their lanes.")
+        if each.limits != first.limits:
+            raise ProblemError("limits: flows that are planned together have to share them.")
     slots = np.cumsum([0, *map(len, snapshots)])
     operators = np.cumsum([0, *(len(each.operators) for each in snapshots)])
     epochs = min(len(each.window) for each in snapshots)
