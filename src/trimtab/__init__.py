@@ -13,6 +13,9 @@ Spark task per epoch that works on whole Arrow tables.
     run.await_termination()
 """
 
+from trimtab import planners
+from trimtab.control.history import History
+from trimtab.control.settings import Control
 from trimtab.errors import (
     CheckpointError,
     DamagedError,
@@ -28,7 +31,7 @@ from trimtab.flow.aggregates import count, first, last, max, mean, min, sum
 from trimtab.flow.logic import Logic
 from trimtab.lane.context import Context
 from trimtab.lane.logic import KeyedState
-from trimtab.spark.flow import Flow
+from trimtab.spark.flow import Flow, history
 from trimtab.spark.run import Run
 from trimtab.spark.session import doctor, session
 
@@ -37,11 +40,13 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Context",
+    "Control",
     "DamagedError",
     "EpochError",
     "FencedError",
     "Flow",
     "FlowError",
+    "History",
     "KeyedState",
     "Logic",
     "LogicError",
@@ -51,10 +56,12 @@ __all__ = [
     "count",
     "doctor",
     "first",
+    "history",
     "last",
     "max",
     "mean",
     "min",
+    "planners",
     "session",
     "sinks",
     "sum",

@@ -54,7 +54,11 @@ class SystemRng:
         return uuid.uuid4().hex
 
 
-def chance(seed: int) -> np.random.Generator:
+Chance = np.random.Generator
+"""Where a seed's numbers come from, one after the other."""
+
+
+def chance(seed: int) -> Chance:
     """Chance that repeats itself: the same numbers for the same seed."""
     return np.random.default_rng(seed)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from trimtab.errors import DamagedError
+from trimtab.errors import DamagedError, LogicError
 from trimtab.flow.logic import Logic
 from trimtab.lane.aggregate import AggregateBody
 from trimtab.lane.context import Context
@@ -19,12 +20,14 @@ from trimtab.lane.pack import CHUNK_BYTES, Packer
 from trimtab.lane.packing import unpack, unpack_all
 from trimtab.lane.program import Body, Leaf, Operator, Program, Source, Step
 from trimtab.lane.task import HopPlan, LaneReport, LaneTask, OperatorPlan
+from trimtab.lane.user_code import user_code
 from trimtab.ports import SystemClock
 from trimtab.state.keyed import StateSchema
 from trimtab.state.store import LocalStore
 from trimtab.vocab import Routing
 
 ROWS = pa.schema([("key", pa.string()), ("value", pa.float64()), ("moment", pa.timestamp("us", "UTC"))])
+ROWS_OF_LONGS = pa.schema([("key", pa.string()), ("value", pa.int64())])
 KEYS = pa.schema([("key", pa.string())])
 SLOTS = 8
 LANES = 3
@@ -127,7 +130,7 @@ def test_rows_of_a_key_keep_their_order_however_they_are_cut(
 def test_reports_count_rows_once_and_carry_the_latest_event_time(tmp_path: Path) -> None:
     rows = partitions(3)
     reports = [report for report, _ in run(aggregates(tmp_path), rows)]
-    assert sum(report.rows for report in reports) == 3 * 4 * 40
+    assert sum(report.measure.rows for report in reports) == 3 * 4 * 40
     moments = [batch["moment"].cast(pa.int64()).to_pylist() for batches in rows for batch in batches]
     assert max(report.latest["source"] for report in reports) == max(map(max, moments))
 
@@ -138,6 +141,57 @@ def test_event_time_passes_even_if_a_step_drops_all_rows(tmp_path: Path) -> None
     reports = [report for report, _ in run(program(body, body.values, tmp_path, (none,)), partitions(4))]
     assert [report.latest for report in reports if report.latest]
     assert not any(report.segments for report in reports)
+
+
+def test_a_sum_that_outgrows_its_type_at_the_source_says_where(tmp_path: Path) -> None:
+    body = AggregateBody(KEYS, (resolve("sum", "total", "value", pa.int64()),))
+    large = Step("large", lambda rows: pa.table({"key": ["a", "a"], "value": [2**62, 2**62]}), ROWS_OF_LONGS)
+    flow = program(body, body.values, tmp_path, (large,))
+    with pytest.raises(LogicError, match=r"^Flow 'flow', operator 'by', epoch 0: The aggregate 'total' is too large"):
+        run(flow, partitions(5))
+
+
+class Calls(Logic):
+    """Tells how often it has been called, as far as it knows, and what the watermark is."""
+
+    state = ""
+    output = ""
+    calls = 0
+
+    def on_rows(self, rows: pa.Table, state: KeyedState, ctx: Context) -> pa.Table:
+        self.calls += 1
+        return pa.table({"calls": [self.calls], "year": [0 if ctx.watermark is None else ctx.watermark.year]})
+
+    def on_watermark(self, watermark: object, state: KeyedState, ctx: Context) -> pa.Table:
+        return self.on_rows(pa.table({}), state, ctx)
+
+
+def calls(store: Path, watermark: int | None = None) -> tuple[Program, LaneTask]:
+    output = pa.schema([("calls", pa.int64()), ("year", pa.int64())])
+    flow = program(LogicBody(Calls(), output), pa.schema([("rows", pa.int64())]), store)
+    plan = HopPlan(0, 0, Routing.spread(1, [SLOTS]), 0, 1, [OperatorPlan([], {}, watermark, watermark is not None)])
+    return flow, LaneTask(flow, plan, 0, LocalStore(str(store)), SystemClock())
+
+
+def test_what_logic_sets_on_itself_is_gone_in_the_next_task(tmp_path: Path) -> None:
+    flow, task = calls(tmp_path)
+    packer = Packer(flow, 0, np.zeros(SLOTS, np.int64), 0, 0)
+    payloads = [unpack(pa.py_buffer(payload)) for _, payload in packer.payloads(partitions(6)[0])]
+    assert [task.run(payloads)[1][0]["calls"].to_pylist() for _ in range(3)] == [[1], [1], [1]]
+
+
+@pytest.mark.parametrize(("watermark", "year"), [(2**62, 9999), (-(2**62), 1), (0, 1970)])
+def test_a_watermark_beyond_pythons_years_is_the_last_of_them(tmp_path: Path, watermark: int, year: int) -> None:
+    _, task = calls(tmp_path, watermark)
+    _, [rows] = task.run([])
+    assert rows.to_pylist() == [{"calls": 1, "year": year}]
+
+
+def test_to_exit_in_user_code_is_an_error_like_any_other() -> None:
+    with pytest.raises(LogicError, match=r"(?s)^Traceback.*SystemExit: 3\nhere$"), user_code("here"):
+        sys.exit(3)
+    with pytest.raises(KeyboardInterrupt), user_code("here"):
+        raise KeyboardInterrupt
 
 
 def test_a_payload_without_its_header_is_refused() -> None:

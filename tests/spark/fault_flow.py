@@ -22,6 +22,7 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.helpers import stream
+from tests.spark.restless import Restless
 
 import trimtab as tt
 
@@ -249,7 +250,9 @@ def run(spark: SparkSession, folder: Path, case: str) -> None:
         keyed.sink(tt.sinks.parquet(str(folder / "out")))
     else:
         keyed.sink(Shipped(folder / "out", fault if place == "sink" else None))
-    flow.start(spark, str(folder / "ckpt"), lanes=3, trigger="availableNow").await_termination()
+    run = flow.start(spark, str(folder / "ckpt"), lanes=3, trigger="availableNow")
+    Restless("by_auction", slots=16, seed=1).watch(run)
+    run.await_termination()
 
 
 def hosts(folder: Path) -> str:

@@ -46,6 +46,6 @@ class Process:
         self._process.wait()
 
 
-def crash_flow(folder: Path, lanes: int, failpoint: str = "", master: str = "local[2]") -> Process:
+def crash_flow(folder: Path, lanes: int, failpoint: str = "", way: str = "whole", master: str = "local[2]") -> Process:
     """The flow of crash_flow.py."""
-    return Process(folder, "tests.spark.crash_flow", str(lanes), master, failpoint=failpoint)
+    return Process(folder, "tests.spark.crash_flow", str(lanes), way, master, failpoint=failpoint)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from tests.spark.helpers import bids, stream, write_batches
 
 import trimtab as tt
@@ -23,6 +25,17 @@ class Good(tt.Logic):
 
 def with_attributes(**attributes: object) -> tt.Logic:
     return type("Custom", (Good,), attributes)()  # type: ignore[no-any-return]
+
+
+def lock_kept() -> Callable[[pa.Table], pa.Table]:
+    """A function that drags a lock along."""
+    lock = threading.Lock()
+
+    def locked(*given: object) -> pa.Table:
+        with lock:
+            return given[0]
+
+    return locked
 
 
 Build = Callable[[tt.Flow, DataFrame], object]
@@ -41,7 +54,9 @@ REFUSED: dict[str, tuple[Build, str]] = {
         lambda f, s: f.source(s).key_by("auction", "auction").aggregate(n=tt.count()),
         "'auction' twice",
     ),
-    "no key": (lambda f, s: f.source(s).key_by().aggregate(n=tt.count()), "needs the names of its key columns"),
+    "no key": (lambda f, s: f.source(s).key_by().aggregate(n=tt.count()), "takes the names of its key columns"),
+    "key as a Spark column": (lambda f, s: f.source(s).key_by(F.col("auction")), "not Column<'auction'>"),
+    "keys as a list": (lambda f, s: f.source(s).key_by(["auction", "price"]), "not ['auction', 'price']"),
     "duplicate columns": (
         lambda f, s: (
             f.source(s.select("auction", "price", "price")).key_by("auction").aggregate(n=tt.count()).sink(print)
@@ -70,12 +85,31 @@ REFUSED: dict[str, tuple[Build, str]] = {
         "has the collation UTF8_LCASE",
     ),
     "no slots": (lambda f, s: f.source(s).key_by("auction", slots=0).aggregate(n=tt.count()), "asks for 0 slots"),
+    **{
+        f"slots={slots!r}": (
+            lambda f, s, slots=slots: f.source(s).key_by("auction", slots=slots).aggregate(n=tt.count()),
+            f"asks for {slots!r} slots",
+        )
+        for slots in ("8", 8.0, True)
+    },
     "more lanes than slots": (
         lambda f, s: f.source(s).key_by("auction", slots=1).aggregate(n=tt.count()).sink(print),
         "cannot run on 2 lanes",
     ),
     "no aggregate": (lambda f, s: f.source(s).key_by("auction").aggregate(), "has no aggregate"),
-    "not an aggregate": (lambda f, s: f.source(s).key_by("auction").aggregate(n="sum"), "was given 'sum' for 'n'"),
+    "not an aggregate": (lambda f, s: f.source(s).key_by("auction").aggregate(n="sum"), "'n' is 'sum'; use tt.sum"),
+    "aggregate of a Spark column": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.sum(F.col("price"))),
+        "'n': tt.sum() takes the name of a column, not Column<'price'>",
+    ),
+    "count of a Spark column": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.count(F.col("price"))),
+        "'n': tt.count() takes the name of a column, not Column<'price'>",
+    ),
+    "aggregate of no column": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.max("")),
+        "'n': tt.max() takes the name of a column, not ''",
+    ),
     "aggregate like the key": (
         lambda f, s: f.source(s).key_by("auction").aggregate(auction=tt.count()),
         "named 'auction' like its key",
@@ -119,6 +153,49 @@ REFUSED: dict[str, tuple[Build, str]] = {
         lambda f, s: f.source(s).watermark("moment", "soon").key_by("auction").aggregate(n=tt.count()).sink(print),
         "a delay reads like '10 seconds'",
     ),
+    "watermark on a Spark column": (
+        lambda f, s: f.source(s).watermark(F.col("moment"), "1 second"),
+        "watermark() takes the name of a column",
+    ),
+    "map_batches without a function": (
+        lambda f, s: f.source(s).map_batches("halve", "auction long"),
+        "takes a function over Arrow tables, not 'halve'",
+    ),
+    "unknown column behind the operator": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.count()).filter("price > 1").sink(print, name="out"),
+        "sink 'out': Spark cannot do the select(), filter() or with_columns() before it, where there are the columns "
+        "['auction', 'n']. [UNRESOLVED_COLUMN",
+    ),
+    "another frame's column behind the operator": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.count()).select(s.price).sink(print),
+        "Spark cannot do the select()",
+    ),
+    "output columns that differ by case": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(Auction=tt.count()).sink(print),
+        "its columns 'auction' and 'Auction' have the same name to Spark",
+    ),
+    "an output column given twice": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.count()).select("n", "n").sink(print),
+        "its columns 'n' and 'n' have the same name to Spark",
+    ),
+    "a column named like the folders of a sink": (
+        lambda f, s: f.source(s).key_by("auction").aggregate(Epoch=tt.count()).sink(tt.sinks.json("out")),
+        "sink 'json:out': column 'Epoch' cannot be told from the sink's own column of that name",
+    ),
+    "logic that cannot travel": (
+        lambda f, s: f.source(s).key_by("auction").process(with_attributes(on_watermark=lock_kept())).sink(print),
+        "the logic of operator 'by_auction' cannot travel to Spark's tasks: cannot pickle '_thread.lock' object.",
+    ),
+    "a step that cannot travel": (
+        lambda f, s: (
+            f.source(s)
+            .map_batches(lock_kept(), "auction long")
+            .key_by("auction")
+            .aggregate(n=tt.count())
+            .sink(tt.sinks.noop())
+        ),
+        "the function of map_batches(locked) cannot travel to Spark's tasks",
+    ),
     "second operator": (
         lambda f, s: f.source(s).key_by("auction").aggregate(n=tt.count()).key_by("n"),
         "would be a second keyed operator",
@@ -140,18 +217,85 @@ def test_a_wrong_flow_is_refused_before_data_is_read(spark: SparkSession, tmp_pa
     assert message in str(error.value)
     assert str(error.value).startswith("Flow 'wrong'")
     assert not spark.streams.active
+    # Neither was another driver overtaken.
+    assert not (tmp_path / "ckpt").exists()
 
 
 @pytest.mark.parametrize(
-    ("lanes", "trigger", "message"), [(-1, None, "-1 lanes"), (2, "often", "A trigger is an interval")]
+    ("lanes", "trigger", "message"),
+    [
+        (-1, None, "-1 lanes"),
+        (0, None, "0 lanes"),
+        ("2", None, "'2' lanes"),
+        (2.5, None, "2.5 lanes"),
+        (True, None, "True lanes"),
+        (2, "1 sceond", "A trigger is an interval"),
+        (2, 5, "A trigger is an interval"),
+    ],
 )
 def test_wrong_ways_to_start(
     spark: SparkSession, tmp_path: Path, lanes: int, trigger: str | None, message: str
 ) -> None:
-    flow = tt.Flow("wrong")
-    flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(n=tt.count()).sink(tt.sinks.noop())
     with pytest.raises(tt.FlowError, match=message):
-        flow.start(spark, str(tmp_path / "ckpt"), lanes=lanes, trigger=trigger)
+        totals_flow(spark, tmp_path).start(spark, str(tmp_path / "ckpt"), lanes=lanes, trigger=trigger)
+    assert not (tmp_path / "ckpt").exists()
+
+
+@pytest.mark.parametrize("checkpoint", ["", None, 5, b"ckpt"])
+def test_a_checkpoint_that_is_no_address(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: str
+) -> None:
+    flow = totals_flow(spark, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(tt.FlowError, match=r"A checkpoint is a folder of the flow's own.* is none\."):
+        flow.start(spark, checkpoint)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("path", ["", None, 5])
+def test_a_directory_sink_without_a_path(path: str) -> None:
+    with pytest.raises(tt.FlowError, match="A directory sink takes the path of a folder"):
+        tt.sinks.parquet(path)
+
+
+@pytest.mark.parametrize("name", ["", " padded", 5, None])
+def test_a_flow_without_a_name(name: str) -> None:
+    with pytest.raises(tt.FlowError, match="A flow needs a printable name"):
+        tt.Flow(name)
+
+
+def test_names_that_differ_by_case_are_fine_where_spark_tells_it(spark: SparkSession, tmp_path: Path) -> None:
+    write_batches(tmp_path / "in", [bids(0, keys=5)])
+    sink = tt.sinks.memory()
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "true")
+    flow = tt.Flow("case")
+    flow.source(stream(session, tmp_path / "in")).key_by("auction").aggregate(Auction=tt.count()).sink(sink)
+    flow.start(session, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
+    assert sink.epochs[0].column_names == ["auction", "Auction"]
+
+
+@pytest.mark.parametrize("trigger", [None, "1 sceond"])
+def test_a_second_start_by_mistake_leaves_the_first_run_alone(
+    spark: SparkSession, tmp_path: Path, trigger: str | None
+) -> None:
+    sink = tt.sinks.memory()
+
+    def start(spark: SparkSession, trigger: str | None) -> tt.Run:
+        flow = tt.Flow("twice")
+        flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(n=tt.count()).sink(sink)
+        return flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger=trigger)
+
+    write_batches(tmp_path / "in", [bids(0)])
+    run = start(spark, None)
+    run.process_all_available()
+    # In a session of its own a query may have any name.
+    with pytest.raises(tt.FlowError, match=r"is running in this Spark session|A trigger is an interval"):
+        start(spark.newSession() if trigger else spark, trigger)
+    write_batches(tmp_path / "in", [bids(1)], first=1)
+    run.process_all_available()
+    run.stop()
+    assert sorted(sink.epochs) == [0, 1]
 
 
 def test_a_batch_frame_is_no_source(spark: SparkSession) -> None:

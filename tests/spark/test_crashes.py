@@ -12,20 +12,22 @@ import pytest
 from tests.spark.helpers import bids, latest, oracle, write_batches
 from tests.spark.processes import crash_flow
 
+# By step and epoch; the sink shares the job of the lanes, or reads what was kept of it.
 FAILPOINTS = (
-    ("before_claim", 1),
-    ("after_claim", 3),
-    ("before_segment", 4),
-    ("after_segment", 6),
-    ("before_sink", 7),
-    ("after_sink", 9),
-    ("before_commit", 11),
-    ("after_commit", 12),
+    ("before_claim", 1, "whole"),
+    ("after_lanes", 2, "kept"),
+    ("after_claim", 3, "whole"),
+    ("before_segment", 4, "whole"),
+    ("after_segment", 6, "whole"),
+    ("before_sink", 7, "whole"),
+    ("after_sink", 9, "whole"),
+    ("before_commit", 11, "kept"),
+    ("after_commit", 12, "whole"),
     # The first full manifest comes after 20 epochs; killed before it is written, the next driver writes one later.
-    ("before_manifest", 19),
-    ("after_manifest", 20),
-    ("before_collect", 21),
-    ("after_collect", 22),
+    ("before_manifest", 19, "whole"),
+    ("after_manifest", 20, "whole"),
+    ("before_collect", 21, "whole"),
+    ("after_collect", 22, "whole"),
 )
 EPOCHS = 30
 
@@ -52,8 +54,8 @@ def input_batches(folder: Path) -> list[pa.Table]:
 @pytest.mark.timeout(300)
 def test_a_driver_killed_at_every_step_of_an_epoch(tmp_path: Path) -> None:
     batches = input_batches(tmp_path)
-    for number, (failpoint, epoch) in enumerate(FAILPOINTS):
-        process = crash_flow(tmp_path, lanes=1 + number % 3, failpoint=f"{failpoint}@{epoch}")
+    for number, (failpoint, epoch, way) in enumerate(FAILPOINTS):
+        process = crash_flow(tmp_path, lanes=1 + number % 3, failpoint=f"{failpoint}@{epoch}", way=way)
         log = process.wait()
         # Segments are written by Spark's Python workers: killing one of those ends the driver with an error.
         killed = process.code == -signal.SIGKILL or (

@@ -84,6 +84,33 @@ def configured(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
             spark.conf.unset(key)
 
 
+class Killed(BaseException):
+    """Stands for the end of the process: nothing handles it."""
+
+
+class TestOpening:
+    @pytest.mark.parametrize("written", [False, True])
+    @pytest.mark.parametrize("blob", ["flow", "terms/"])
+    def test_a_driver_that_dies_while_it_opens_a_checkpoint_is_no_harm(
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blob: str, written: bool
+    ) -> None:
+        put = LocalStore.put_if_absent
+
+        def dying(store: LocalStore, name: str, data: bytes) -> bool:
+            if name.startswith(blob):
+                if written:
+                    put(store, name, data)
+                raise Killed
+            return put(store, name, data)
+
+        batches = feed(tmp_path, 0, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStore, "put_if_absent", dying)
+            with pytest.raises(Killed):
+                start(spark, tmp_path, Recorder())
+        assert results(finish(spark, tmp_path)) == oracle(batches)
+
+
 class TestReplay:
     def test_a_committed_batch_that_spark_brings_again_is_adopted(self, spark: SparkSession, tmp_path: Path) -> None:
         batches = feed(tmp_path, 0, 3)
@@ -200,6 +227,23 @@ class TestEpochsWithoutInput:
         assert claim_of(tmp_path, 1) == claim
         assert [claim_of(tmp_path, epoch).batch for epoch in range(4)] == [0, None, 1, None]
         assert [claim_of(tmp_path, epoch).routing.lanes for epoch in range(4)] == [3, 3, 2, 2]
+
+    def test_one_that_fails_ends_the_run_for_whoever_waits(self, spark: SparkSession, tmp_path: Path) -> None:
+        class Late(Passing):
+            def on_watermark(self, watermark: object, state: tt.KeyedState, ctx: tt.Context) -> pa.Table | None:
+                raise ValueError("too late")
+
+        feed(tmp_path, 0, 1)
+        flow = tt.Flow("late")
+        source = flow.source(stream(spark, tmp_path / "in")).watermark("moment", "10 seconds")
+        source.key_by("auction", slots=16).process(Late()).sink(Recorder())
+        run = flow.start(spark, str(tmp_path / "ckpt"), lanes=2)
+        with pytest.raises(tt.LogicError, match="too late"):
+            run.process_all_available()
+        with pytest.raises(tt.LogicError, match="too late"):
+            run.await_termination(60)
+        assert not run.is_active
+        assert not run.query.isActive
 
     def test_one_that_is_pending_does_not_shape_the_batch_behind_it(self, spark: SparkSession, tmp_path: Path) -> None:
         batches = [bids(seed, rows=2400 - 1200 * (seed % 2), keys=12) for seed in range(4)]

@@ -136,6 +136,37 @@ def test_two_sinks_and_one_that_reads_little_see_every_lane_run_once(spark: Spar
     assert latest(whole.table()) == totals(batches)
 
 
+def test_lanes_run_though_spark_can_tell_that_a_sink_gets_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    batches = [bids(seed) for seed in range(3)]
+    none, sink = tt.sinks.memory(), tt.sinks.memory()
+
+    def run(condition: str, sink: tt.sinks.MemorySink) -> None:
+        flow = tt.Flow("filtered")
+        keyed = flow.source(stream(spark, tmp_path / "in")).key_by("auction", slots=8)
+        keyed.aggregate(total=tt.sum("price"), n=tt.count()).filter(condition).sink(sink)
+        flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
+
+    write_batches(tmp_path / "in", batches[:2])
+    run("1 = 0", none)
+    write_batches(tmp_path / "in", batches[2:], first=2)
+    run("1 = 1", sink)
+    assert [none.epochs[epoch].num_rows for epoch in (0, 1)] == [0, 0]
+    rows = latest(sink.table())
+    assert rows == {auction: row for auction, row in totals(batches).items() if auction in rows}
+
+
+def test_lanes_that_nobody_asks_for_are_at_most_as_many_as_slots(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark.sparkContext.defaultParallelism > 1
+    sink = tt.sinks.memory()
+    flow = tt.Flow("one")
+    flow.source(stream(spark, tmp_path / "in")).key_by("auction", slots=1).aggregate(n=tt.count()).sink(sink)
+    write_batches(tmp_path / "in", [bids(0)])
+    run = flow.start(spark, tmp_path / "ckpt", trigger="availableNow")
+    run.await_termination()
+    assert sink.epochs[0].num_rows == 50
+    assert [len(measure.lanes) for measure in run.history().measures] == [1]
+
+
 def test_sinks_of_different_streams(spark: SparkSession, tmp_path: Path) -> None:
     batches = [bids(seed) for seed in range(2)]
     write_batches(tmp_path / "in", batches)
@@ -159,7 +190,7 @@ def test_directories_hold_one_folder_per_epoch(spark: SparkSession, tmp_path: Pa
     summed = (
         flow.source(stream(spark, tmp_path / "in")).key_by("auction").aggregate(total=tt.sum("price"), n=tt.count())
     )
-    summed.sink(getattr(tt.sinks, kind)(str(tmp_path / "out")))
+    summed.sink(getattr(tt.sinks, kind)(tmp_path / "out"))
     flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
     read = spark.read.format(kind).schema("auction long, total long, n long, epoch int").load(str(tmp_path / "out"))
     assert latest(read.orderBy("epoch").select("auction", "total", "n").toArrow()) == totals(batches)
@@ -240,6 +271,25 @@ def test_time_closes_what_it_can_at_the_end_without_more_rows(spark: SparkSessio
     flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
     assert sink.epochs[0].num_rows == 0
     assert sorted(sink.epochs[1]["auction"].to_pylist()) == [1, 2]
+
+
+def test_a_source_that_is_renamed_or_no_longer_tracked_holds_no_time_up(spark: SparkSession, tmp_path: Path) -> None:
+    def run(name: str, first: int, delay: str | None = "10 seconds") -> dict[int, list[int]]:
+        moments = pa.array([(first + 10 * row) * 1_000_000 for row in range(3)], pa.timestamp("us", "UTC"))
+        table = pa.table({"auction": range(first, first + 3), "price": [0, 0, 0], "moment": moments})
+        write_batches(tmp_path / "in", [table], first=first)
+        sink = tt.sinks.memory()
+        flow = tt.Flow("expiring")
+        source = flow.source(stream(spark, tmp_path / "in"), name=name)
+        tracked = source if delay is None else source.watermark("moment", delay)
+        tracked.key_by("auction").process(Expiring()).sink(sink)
+        flow.start(spark, str(tmp_path / "ckpt"), lanes=2, trigger="availableNow").await_termination()
+        return {epoch: sorted(rows["auction"].to_pylist()) for epoch, rows in sink.epochs.items()}
+
+    assert run("one", 10) == {0: [], 1: [10, 11]}
+    assert run("two", 110) == {2: [], 3: [12, 110, 111]}
+    assert run("two", 210, delay=None) == {4: []}
+    assert run("two", 310) == {5: [], 6: [112, 210, 211, 212, 310, 311]}
 
 
 def test_an_empty_stream_ends_without_an_epoch(spark: SparkSession, tmp_path: Path) -> None:

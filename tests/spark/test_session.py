@@ -14,11 +14,27 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import trimtab as tt
+from trimtab.bench.figures import figure
+from trimtab.bench.floor import FloorResult
+from trimtab.bench.growth import GrowthCase, GrowthResult
+from trimtab.bench.keyed import KeyedCase
 from trimtab.cli.app import app
+from trimtab.cli.tables import floor_table, growth_table, keyed_table
 
 
 def test_a_session_made_here_is_well_set(spark: SparkSession) -> None:
     assert tt.doctor(spark) == []
+
+
+def test_settings_of_a_session_are_written_with_underscores_or_with_dots(spark: SparkSession) -> None:
+    dotted, other = "spark.sql.shuffle.partitions", "spark.trimtab_test.kept_as_it_is"
+    before = spark.conf.get(dotted)
+    try:
+        tt.session(spark_sql_shuffle_partitions="7", **{other: "yes"})
+        assert (spark.conf.get(dotted), spark.conf.get(other)) == ("7", "yes")
+    finally:
+        spark.conf.set(dotted, str(before))
+        spark.conf.unset(other)
 
 
 def test_the_doctor_names_what_to_set(spark: SparkSession) -> None:
@@ -55,6 +71,17 @@ def test_the_doctor_answers_in_json(spark: SparkSession) -> None:
     result = CliRunner().invoke(app, ["doctor", "--json"])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {"advice": []}
+
+
+def test_tables_of_benchmarks_say_how_often_everything_was_measured() -> None:
+    seconds = {"trimtab": figure([[1.0, 2.0]] * 3), "native": figure([[4.0]] * 3)}
+    told = "median (middle half) of 3 or 6 epochs in 3 repetitions"
+    keyed = KeyedCase(10, 10, seconds, {"trimtab": 6, "native": 3}, {})
+    floor = FloorResult(10, 2, seconds, 1.0, {}, {})
+    growth = GrowthCase(10, seconds, {"trimtab": 2.0, "native": 4.0}, figure([[9.0]]))
+    assert keyed_table([keyed]).caption == told
+    assert floor_table(floor).caption == told
+    assert str(growth_table(GrowthResult(10, [growth], {}, {})).caption).startswith(f"{told}\ngreatest")
 
 
 @pytest.mark.parametrize("command", [["bench", "nothing"], ["bench", "keyed", "--repetitions", "0"], ["nothing"]])

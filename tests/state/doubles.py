@@ -16,7 +16,7 @@ from trimtab.state.records import Claim, Commit, FlowRecord, OperatorRecord, Run
 from trimtab.state.recovery import Replayable
 from trimtab.state.runs import open_runs
 from trimtab.state.segment import write_segment
-from trimtab.vocab import ControlMessage, Routing
+from trimtab.vocab import ControlMessage, Measure, Routing
 
 
 class Crash(BaseException):
@@ -154,7 +154,7 @@ def make_claim(checkpoint: Checkpoint, batch: int | None = None, lanes: int = 1)
 def make_commit(checkpoint: Checkpoint, claim: Claim, segments: Sequence[SegmentRecord]) -> Commit:
     last = checkpoint.last_batch if claim.batch is None else claim.batch
     term, marks = checkpoint.term, checkpoint.watermarks
-    return Commit(claim.epoch, claim.batch, term, list(segments), marks, {}, last, claim.query, claim.routing)
+    return Commit(claim.epoch, claim.batch, term, list(segments), marks, Measure(), last, claim.query, claim.routing)
 
 
 def owned(routing: Routing, lane: int, operator: int = 0) -> list[int]:

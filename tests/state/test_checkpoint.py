@@ -33,6 +33,7 @@ from trimtab.state.merging import choose_folds
 from trimtab.state.protocol import FULL_EVERY, Checkpoint
 from trimtab.state.records import Commit, FlowRecord, SegmentId, SegmentRecord, segment_name
 from trimtab.state.store import LocalStore
+from trimtab.vocab import Measure
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ def test_flows_that_do_not_fit_are_refused_by_name_and_fence_nobody(store: Memor
 
 def test_a_newer_format_is_refused_even_if_its_records_have_changed(store: MemoryStore) -> None:
     store.put_if_absent("flow", encode({"format": 99, "something": "else"}))
-    with pytest.raises(CheckpointError, match="format 99, newer than this version's 1: upgrade"):
+    with pytest.raises(CheckpointError, match="format 99, newer than this version's 2: upgrade"):
         open_checkpoint(store)
 
 
@@ -295,7 +296,7 @@ def record(**changes: object) -> SegmentRecord:
 
 
 def commit(**changes: object) -> Commit:
-    return msgspec.structs.replace(Commit(0, 0, 1, [record()], {"s": 5}, {}, 0), **changes)
+    return msgspec.structs.replace(Commit(0, 0, 1, [record()], {"s": 5}, Measure(), 0), **changes)
 
 
 OTHER_LANE = segment_name(SegmentId(0, 0, 1, 0), "d")

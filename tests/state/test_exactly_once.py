@@ -7,6 +7,8 @@ older drivers wake up after they have been overtaken.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 import pyarrow as pa
 import pytest
@@ -43,6 +45,26 @@ GONE = 0
 """Written as a value, it means a deletion."""
 
 
+@dataclass(frozen=True)
+class Wish:
+    """Another number of lanes, and slots on the lane that `home` comes to."""
+
+    lanes: int | None = None
+    slots: tuple[int, ...] = ()
+    home: int = 0
+
+    def message(self, routing: Routing) -> ControlMessage:
+        """As a controller would say it: lanes that are to go drain first, and retire one message later."""
+        kept = routing.staying[: self.lanes]
+        leaving = tuple(lane for lane in routing.staying if lane not in kept)
+        target = kept[self.home % len(kept)]
+        lanes = [lane if lane in kept else target for lane in routing.slots[0]]
+        for slot in self.slots:
+            lanes[slot] = target
+        moves = tuple(Move(0, slot, routing.slots[0][slot], lane) for slot, lane in enumerate(lanes))
+        return ControlMessage(moves, draining=leaving, retired=routing.emptied, lanes=self.lanes)
+
+
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
     """Writes of one or two hops."""
@@ -57,7 +79,7 @@ class ExactlyOnce(RuleBasedStateMachine):
         self.overtaken: list[Checkpoint] = []
         self.batches: list[Batch] = []
         self.finished = 0
-        self.message = ControlMessage()
+        self.wish = Wish()
         # Small numbers, so that folds, full manifests and garbage come up in short runs.
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(protocol, "FULL_EVERY", 3)
@@ -91,9 +113,8 @@ class ExactlyOnce(RuleBasedStateMachine):
 
     @rule(lanes=st.integers(1, 5), slots=st.lists(st.integers(0, SLOTS - 1), max_size=3), home=st.integers(0, 4))
     def move(self, lanes: int, slots: list[int], home: int) -> None:
-        """From the next claim on, other lanes and some slots elsewhere."""
-        moves = tuple(Move(0, slot, 0, home % lanes) for slot in slots)
-        self.message = ControlMessage(moves=moves, lanes=lanes)
+        """In the next claim, other lanes and some slots elsewhere."""
+        self.wish = Wish(lanes, tuple(slots), home)
 
     @rule(late=st.sampled_from(["claim", "commit", "collect_garbage", "check_term"]))
     def older_driver(self, late: str) -> None:
@@ -179,14 +200,16 @@ class ExactlyOnce(RuleBasedStateMachine):
         for hop, writes in enumerate([[]] if number is None else self.batches[number]):
             runs = checkpoint.manifest.extended(segments).runs_of(0)
             folds = choose_folds(checkpoint.manifest).get(0, {}) if hop == 0 else {}
-            for lane in range(claim.routing.lanes):
+            for lane in claim.routing.running:
                 segments = segments + self.lane(claim, hop, lane, writes, runs, folds)
         checkpoint.commit(make_commit(checkpoint, claim, segments))
         checkpoint.collect_garbage()
 
     def next_claim(self, checkpoint: Checkpoint, number: int | None) -> Claim:
         routing = checkpoint.routing or Routing.spread(1, [SLOTS])
-        return msgspec.structs.replace(make_claim(checkpoint, number), routing=routing.apply(self.message))
+        message, self.wish = self.wish.message(routing), Wish()
+        claim = make_claim(checkpoint, number)
+        return msgspec.structs.replace(claim, routing=routing.apply(message), message=message)
 
     def lane(
         self,
@@ -230,7 +253,7 @@ def history_with_crash(step: int, after: bool) -> bool:
         machine.store.countdown, machine.store.after = step, after
         crashed = False
         for number in range(5):
-            machine.message = ControlMessage(lanes=1 + number % 3)
+            machine.wish = Wish(lanes=1 + number % 3)
             machine.batches.append([[(number, number), (7, number)], [(3, GONE)]])
             try:
                 machine.on_batch()

@@ -148,6 +148,15 @@ def test_signed_zeros_are_one_key_and_so_are_all_not_a_numbers() -> None:
         assert table.get(pa.table({"f": [-0.0, 0.0, math.nan]}))["v"].to_pylist() == [3, 3, 5]
 
 
+@pytest.mark.parametrize("hasher", [hash_keys, one_order])
+def test_a_key_column_of_nothing_but_nulls_is_equal_in_every_row(hasher) -> None:
+    schema = StateSchema(pa.schema([("k", pa.null()), ("n", pa.int64())]), pa.schema([("v", pa.int64())]), 4)
+    table = KeyedTable(schema, hasher=hasher)
+    table.put(pa.table({"k": pa.nulls(3), "n": [1, 2, 1], "v": [5, 6, 7]}))
+    table.put(pa.table({"k": pa.nulls(1), "n": [2], "v": [8]}))
+    assert table.get(pa.table({"k": pa.nulls(3), "n": [2, 3, 1]}))["v"].to_pylist() == [8, None, 7]
+
+
 def test_lookup_and_store_work_on_sorted_keys() -> None:
     table = simple()
     keys = table.keys(pa.table({"k": [5, 3, 9]}))

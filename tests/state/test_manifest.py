@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trimtab.state.manifest import Manifest
 from trimtab.state.records import Commit, SegmentId, SegmentRecord, segment_name
-from trimtab.vocab import Routing
+from trimtab.vocab import Measure, Routing
 
 SLOTS = 5
 
@@ -56,7 +56,7 @@ def _segment(draw: st.DrawFn, model: Model, identity: SegmentId) -> SegmentRecor
 
 def commit_of(epoch: int, segments: list[SegmentRecord]) -> Commit:
     routing = Routing.spread(2, [SLOTS, SLOTS])
-    return Commit(epoch, epoch, 1, segments, {"s": epoch}, {}, epoch, "q", routing, {"s": epoch - 1})
+    return Commit(epoch, epoch, 1, segments, {"s": epoch}, Measure(), epoch, "q", routing, {"s": epoch - 1})
 
 
 def replayed(history: list[list[SegmentRecord]]) -> tuple[Manifest, Model]:

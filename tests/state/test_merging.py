@@ -12,6 +12,7 @@ from trimtab.state import merging
 from trimtab.state.manifest import Manifest
 from trimtab.state.merging import choose_folds
 from trimtab.state.records import Commit, SegmentId, SegmentRecord, segment_name
+from trimtab.vocab import Measure
 
 Rows = np.ndarray
 LONGEST = merging.SHORTEST + merging.STAGGER
@@ -38,7 +39,7 @@ class Simulation:
         folds = choose_folds(self.manifest).get(0, {})
         segments = [self._segment(lane, touched, folds) for lane in range(self.lanes)]
         segments = [segment for segment in segments if segment.slots]
-        self.manifest = self.manifest.apply(Commit(self.epoch, None, 1, segments, {}, {}, None))
+        self.manifest = self.manifest.apply(Commit(self.epoch, None, 1, segments, {}, Measure(), None))
         self.files |= {segment.name: segment.rows for segment in segments}
         self.files = {name: rows for name, rows in self.files.items() if name in self.manifest.referenced}
         self.fresh += sum(map(len, touched.values()))

@@ -20,7 +20,8 @@ class Logic(ABC):
     split. A logic that defines `on_watermark(watermark, state, ctx)` is called once per lane whenever the watermark
     has moved. Neither may read a clock, and randomness comes from
     `ctx.seed`: an epoch that is replayed must come out the same.
-    The object travels to the lanes, and what it sets on itself there is lost.
+    The object travels to the lanes, where every task of an epoch works with a shallow copy of it: attributes that it
+    sets on itself are lost, and what its attributes hold is shared between epochs and must not be changed.
     """
 
     state: ClassVar[str]

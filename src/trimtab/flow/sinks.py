@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from trimtab.errors import FlowError
 from trimtab.flow.graph import Frame
 
 
@@ -24,6 +26,8 @@ class DirectorySink:
     path: str
     options: dict[str, str] = field(default_factory=dict)
     whole = True
+    reserved = ("epoch",)
+    """Columns that the rows cannot have: readers take them from the names of the folders."""
 
     @property
     def name(self) -> str:
@@ -34,14 +38,21 @@ class DirectorySink:
         frame.write.format(self.format).mode("overwrite").options(**self.options).save(folder)
 
 
-def parquet(path: str, **options: str) -> DirectorySink:
+def parquet(path: str | os.PathLike[str], **options: str) -> DirectorySink:
     """Parquet files, a folder per epoch; `options` are those of Spark's writer."""
-    return DirectorySink("parquet", path, options)
+    return DirectorySink("parquet", _folder(path), options)
 
 
-def json(path: str, **options: str) -> DirectorySink:
+def json(path: str | os.PathLike[str], **options: str) -> DirectorySink:
     """Files of JSON lines, a folder per epoch; `options` are those of Spark's writer."""
-    return DirectorySink("json", path, options)
+    return DirectorySink("json", _folder(path), options)
+
+
+def _folder(path: object) -> str:
+    folder = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not folder or not isinstance(folder, str):
+        raise FlowError(f"A directory sink takes the path of a folder, not {path!r}.")
+    return folder
 
 
 @dataclass(frozen=True)

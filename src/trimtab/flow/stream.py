@@ -42,6 +42,11 @@ class Stream:
             raise FlowError(
                 f"Flow '{self._flow.name}': watermark() belongs to a source, before map_batches() and key_by()."
             )
+        if not all(isinstance(given, str) for given in (column, delay)):
+            raise FlowError(
+                f"Flow '{self._flow.name}': watermark() takes the name of a column and a delay such as '10 seconds', "
+                f"not {column!r} and {delay!r}."
+            )
         return Stream(self._flow, SourceNode(node.name, node.frame, column, delay))
 
     def map_batches(self, function: Callable[[pa.Table], pa.Table], output: str) -> Stream:
@@ -49,6 +54,10 @@ class Stream:
 
         The function gets any number of rows at a time and must not depend on where they are split.
         """
+        if not callable(function):
+            raise FlowError(
+                f"Flow '{self._flow.name}': map_batches() takes a function over Arrow tables, not {function!r}."
+            )
         if isinstance(self._node, ExpressionNode):
             raise FlowError(
                 f"Flow '{self._flow.name}': map_batches() cannot follow select(), filter() or with_columns() behind "
@@ -62,6 +71,11 @@ class Stream:
         The number of slots is fixed for the life of a checkpoint; a few hundred serve up to a hundred lanes.
         `name` is the operator's, for the history, errors and the checkpoint.
         """
+        if not columns or not all(isinstance(column, str) for column in columns):
+            raise FlowError(
+                f"Flow '{self._flow.name}': key_by() takes the names of its key columns as strings, as in "
+                f"key_by('auction', 'day'), not {', '.join(map(repr, columns)) or 'nothing'}."
+            )
         label = name or f"by_{'_'.join(columns)}"
         if any(isinstance(node, OperatorNode) for node in ancestry(self._node)):
             raise FlowError(f"Flow '{self._flow.name}': '{label}' would be a second keyed operator; a flow has one.")

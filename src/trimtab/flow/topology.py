@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NoReturn
 
 from trimtab.errors import FlowError
 from trimtab.flow.aggregates import Aggregate
@@ -14,11 +15,21 @@ from trimtab.flow.stream import Stream
 LARGEST_SLOTS = 1 << 20
 
 
+def is_count(number: object) -> bool:
+    """Whether it is a whole number; True and False are none.
+
+    >>> is_count(2), is_count(2.0), is_count(True)
+    (True, False, False)
+    """
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
 class Topology:
     """A named flow: sources, one keyed operator, sinks."""
 
     def __init__(self, name: str) -> None:
-        if not name or name != name.strip() or not name.isprintable():
+        given: object = name
+        if not isinstance(given, str) or not given or given != given.strip() or not given.isprintable():
             raise FlowError(f"A flow needs a printable name; {name!r} is none.")
         self.name = name
         self.operators: list[OperatorNode] = []
@@ -61,20 +72,18 @@ class Topology:
         for operator in self.operators:
             if id(operator) not in reached:
                 self._refuse(f"operator '{operator.name}' leads to no sink")
-            if not 1 <= lanes <= operator.slots:
+            if not is_count(lanes) or not 1 <= lanes <= operator.slots:
                 self._refuse(
-                    f"it cannot run on {lanes} lanes: operator '{operator.name}' has {operator.slots} slots, "
-                    "and lanes have to be at least 1 and at most as many as slots"
+                    f"it cannot run on {lanes!r} lanes: operator '{operator.name}' has {operator.slots} slots, "
+                    "and lanes are a whole number, at least 1 and at most as many as slots"
                 )
         if len(self.operators) > 1:
             self._refuse(f"it has {len(self.operators)} keyed operators; a flow has one")
 
     def _check_operator(self, node: OperatorNode) -> None:
         where = f"operator '{node.name}'"
-        if not 1 <= node.slots <= LARGEST_SLOTS:
-            self._refuse(f"{where} asks for {node.slots} slots; there have to be 1 to {LARGEST_SLOTS}")
-        if not node.keys or not all(isinstance(key, str) for key in node.keys):
-            self._refuse(f"{where} needs the names of its key columns as strings")
+        if not is_count(node.slots) or not 1 <= node.slots <= LARGEST_SLOTS:
+            self._refuse(f"{where} asks for {node.slots!r} slots; it takes a whole number from 1 to {LARGEST_SLOTS}")
         if twice := [key for key, times in Counter(node.keys).items() if times > 1]:
             self._refuse(f"{where} has key column '{twice[0]}' twice")
         work: object = node.work
@@ -87,10 +96,16 @@ class Topology:
         if not aggregates:
             self._refuse(f"{where} has no aggregate; say, aggregate(total=tt.sum('price'))")
         for name, aggregate in aggregates.items():
-            if not isinstance(aggregate, Aggregate):
-                self._refuse(f"{where} was given {aggregate!r} for '{name}'; use tt.sum, tt.count and their like")
+            self._check_aggregate(f"{where}: '{name}'", aggregate)
             if name in keys:
                 self._refuse(f"{where} has an aggregate named '{name}' like its key column; call it something else")
 
-    def _refuse(self, reason: str) -> None:
+    def _check_aggregate(self, where: str, aggregate: object) -> None:
+        if not isinstance(aggregate, Aggregate):
+            self._refuse(f"{where} is {aggregate!r}; use tt.sum, tt.count and their like")
+        column: object = aggregate.column
+        if not isinstance(column, str) or not (column or aggregate.kind == "count"):
+            self._refuse(f"{where}: tt.{aggregate.kind}() takes the name of a column, not {column!r}")
+
+    def _refuse(self, reason: str) -> NoReturn:
         raise FlowError(f"Flow '{self.name}': {reason}.")

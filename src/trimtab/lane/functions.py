@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ Call = tuple[str, str]
 
 POSITION = "__trimtab_position"
 GREATEST = 2**63 - 1
+DIGITS = 38
+"""As many as a decimal of Spark's has at most."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +81,43 @@ class Function:
 
 def too_large(name: str, wanted: pa.DataType) -> LogicError:
     """The error of a sum that its type cannot hold."""
-    return LogicError(
-        f"The aggregate '{name}' is too large for {wanted}: cast its column to a wider type, say decimal."
-    )
+    wider = "double, which rounds" if pa.types.is_decimal(wanted) else "a wider type, say decimal"
+    return LogicError(f"The aggregate '{name}' is too large for {wanted}: cast its column to {wider}.")
 
 
 def add(name: str, old: Column, new: Column) -> Column:
     """Both added where both are there, the one that is there otherwise."""
     try:
-        total = pc.add_checked(old, new)
+        total = pc.add_checked(roomy(old), roomy(new))
         return pc.coalesce(total if total.type == old.type else total.cast(old.type), old, new)
     except pa.ArrowInvalid as error:
         raise too_large(name, old.type) from error
 
 
+def roomy(column: Column) -> Column:
+    """Decimals of the most digits as longer ones: Arrow wants a digit more for adding two."""
+    full = pa.types.is_decimal(column.type) and column.type.precision == DIGITS
+    return column.cast(pa.decimal256(DIGITS, column.type.scale)) if full else column
+
+
 def widen_sum(column: Column) -> Column:
-    """Whole numbers as decimals if their sum might not fit 64 bits: Arrow's own sum would wrap around in silence."""
-    if not pa.types.is_integer(column.type) or len(column) == 0:
+    """Whole numbers and decimals in a longer type if their sum might not fit: Arrow's own would wrap around in silence.
+
+    >>> widen_sum(pa.chunked_array([[2**62, 2**62]])).type, widen_sum(pa.chunked_array([[1, 2]])).type
+    (Decimal128Type(decimal128(19, 0)), DataType(int64))
+    """
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.decimal128(19, 0)) if reach(column) > GREATEST else column
+    if not pa.types.is_decimal(column.type) or column.type.precision + len(str(len(column))) <= DIGITS:
         return column
+    scale = column.type.scale
+    return column.cast(pa.decimal256(DIGITS, scale)) if reach(column) * 10**scale >= 10**DIGITS else column
+
+
+def reach(column: Column) -> Fraction:
+    """How far from zero the sum of a column can be at most."""
     bounds = pc.min_max(column)
-    reach = max(abs(bounds[side].as_py() or 0) for side in ("min", "max"))
-    return column.cast(pa.decimal128(19, 0)) if reach * len(column) > GREATEST else column
+    return len(column) * max(abs(Fraction(bounds[side].as_py() or 0)) for side in ("min", "max"))
 
 
 class Sum(Function):
@@ -229,6 +248,9 @@ class Mean(Function):
         values = column if pa.types.is_decimal(self.type) else column.cast(pa.float64(), safe=False)
         return {f"{self.name}.sum": values, f"{self.name}.count": column}
 
+    def widen(self, column: Column) -> Column:
+        return widen_sum(column) if pa.types.is_decimal(column.type) else column
+
     def calls(self, combining: bool) -> list[Call]:
         return [(f"{self.name}.sum", "sum"), (f"{self.name}.count", "sum" if combining else "count")]
 
@@ -289,8 +311,8 @@ FUNCTIONS: dict[str, type[Function]] = {
 
 def resolve(kind: str, name: str, column: str, read: pa.DataType) -> Function:
     """The function for a column of some type, or a `FlowError` if it makes no sense of that type."""
-    nested = pa.types.is_nested(read)
     numeric = pa.types.is_integer(read) or pa.types.is_floating(read) or pa.types.is_decimal(read)
-    if (kind in ("sum", "mean") and not numeric) or (kind in ("min", "max") and (nested or pa.types.is_null(read))):
+    ordered = not (pa.types.is_nested(read) or pa.types.is_null(read) or pa.types.is_duration(read))
+    if (kind in ("sum", "mean") and not numeric) or (kind in ("min", "max") and not ordered):
         raise FlowError(f"The aggregate '{name}' asks for the {kind} of column '{column}', which has type {read}.")
     return FUNCTIONS[kind](name, column, read)

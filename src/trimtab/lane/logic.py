@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -52,17 +53,19 @@ class LogicBody:
 
     logic: Any
     output: pa.Schema
-    on_watermark: Callable[..., pa.Table | None] | None = None
     rows_per_call: int = ROWS_PER_CALL
 
     combines = False
 
     @property
     def timed(self) -> bool:
-        return self.on_watermark is not None
+        return getattr(self.logic, "on_watermark", None) is not None
 
-    def prepare(self, rows: pa.Table) -> pa.Table:
-        return rows
+    def prepare(self, rows: pa.Table) -> tuple[pa.Table, None]:
+        return rows, None
+
+    def fresh(self) -> LogicBody:
+        return replace(self, logic=copy.copy(self.logic))
 
     def run(self, rows: pa.Table, state: KeyedTable, context: Context) -> pa.Table | None:
         calls = (
@@ -71,17 +74,16 @@ class LogicBody:
         return joined(calls)
 
     def advance(self, state: KeyedTable, context: Context) -> pa.Table | None:
-        if self.on_watermark is None:
+        if not self.timed:
             return None
-        return self._call(self.on_watermark, context, context.watermark, KeyedState(state), context)
+        return self._call(self.logic.on_watermark, context, context.watermark, KeyedState(state), context)
 
     def _parts(self, rows: pa.Table) -> Iterator[pa.Table]:
         return (rows.slice(start, self.rows_per_call) for start in range(0, rows.num_rows, self.rows_per_call))
 
     def _call(self, function: Callable[..., object], context: Context, *arguments: object) -> pa.Table | None:
         name = f"{type(self.logic).__name__}.{function.__name__}"
-        where = f"Flow '{context.flow}', operator '{context.operator}', epoch {context.epoch}, lane {context.lane}"
-        with user_code(f"{where}, in {name}."):
+        with user_code(f"{context.place}, in {name}."):
             output = function(*arguments)
             return None if output is None else conform(output, self.output, name)
 

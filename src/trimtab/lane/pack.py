@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trimtab.lane.hottest import hottest_keys
+from trimtab.lane.measures import SlotCounts
 from trimtab.lane.packing import Header, pack
 from trimtab.lane.program import Program, Source, Step
-from trimtab.lane.user_code import conform, user_code
+from trimtab.lane.user_code import conform, placed, user_code
 from trimtab.state.keyhash import hash_keys, slot_of
 from trimtab.vocab import LaneId
 
@@ -32,11 +35,17 @@ class Packer:
     partition: int
     chunk_bytes: int = CHUNK_BYTES
 
+    @cached_property
+    def lanes(self) -> int:
+        """How many lanes have slots of the operator."""
+        return len(np.unique(self.routing))
+
     def payloads(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[LaneId, bytes]]:
         """Payloads by destination, at most one per lane and chunk."""
         source = self.program.sources[self.source]
         for chunk, rows in enumerate(chunks(batches, self.chunk_bytes)):
-            table = rows.cast(source.schema)
+            # By place: Spark may have the columns under other names.
+            table = rows.rename_columns(source.schema.names).cast(source.schema)
             latest = latest_time(table, source.event_time)
             for step in source.steps:
                 table = run_step(step, table, f"Flow '{self.program.flow}', epoch {self.epoch}.")
@@ -47,19 +56,29 @@ class Packer:
         self, source: Source, rows: pa.Table, chunk: int, latest: int | None
     ) -> Iterator[tuple[LaneId, bytes]]:
         operator = self.program.operators[source.operator]
-        packed = operator.body.prepare(canonical(rows, operator.keys))
+        with placed(f"Flow '{self.program.flow}', operator '{operator.name}', epoch {self.epoch}"):
+            packed, counts = operator.body.prepare(canonical(rows, operator.keys))
         hashes = hash_keys([packed.column(key) for key in operator.keys])
-        lanes = self.routing[slot_of(hashes, operator.slots)]
-        order = np.argsort(lanes, kind="stable")
-        ends = np.cumsum(np.bincount(lanes, minlength=1))
-        packed = packed.take(pa.array(order))
-        share = rows.num_rows
-        # Steps may leave no row at all; the event time must reach some lane even so.
-        for lane in np.flatnonzero(np.diff(ends, prepend=0)).tolist() or [0]:
+        slots = slot_of(hashes, operator.slots).astype(np.int64)
+        counted = SlotCounts.of(slots, counts, self.routing)
+        # A key that was combined weighs no more than any other.
+        names = [] if operator.body.combines else operator.keys
+        share, hot = rows.num_rows, list(hottest_keys(source.operator, packed, names, slots, self.lanes))
+        for lane, part in self._parts(packed, self.routing[slots]):
+            place = source.operator, self.source, self.partition, chunk
+            yield lane, pack(Header(*place, share, latest, *counted.on(lane), hot), part)
+            share, hot = 0, []
+
+    def _parts(self, packed: pa.Table, lanes: np.ndarray) -> Iterator[tuple[LaneId, pa.Table]]:
+        """The rows of each lane that has some; an empty part where steps left none: event time must get through."""
+        if not len(lanes):
+            yield int(self.routing[0]), packed
+            return
+        packed = packed.take(pa.array(np.argsort(lanes, kind="stable")))
+        ends = np.cumsum(np.bincount(lanes))
+        for lane in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
             start = int(ends[lane - 1]) if lane else 0
-            header = Header(source.operator, self.source, self.partition, chunk, share, latest)
-            yield lane, pack(header, packed.slice(start, int(ends[lane]) - start))
-            share = 0
+            yield lane, packed.slice(start, int(ends[lane]) - start)
 
 
 def chunks(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from trimtab.errors import DamagedError
+from trimtab.vocab import HotKey
 
 HEADER = b"trimtab"
 
@@ -27,6 +28,11 @@ class Header(msgspec.Struct, frozen=True, array_like=True):
     """How many rows of the source went into it before they were combined."""
     latest: int | None = None
     """The greatest event time among them, in microseconds."""
+    slots: list[int] = []
+    """The slots that its rows belong to; for each, from how many rows of the source, and how many travel here."""
+    slot_rows: list[int] = []
+    slot_work: list[int] = []
+    hot: list[HotKey] = []
 
     @property
     def place(self) -> tuple[int, int, int, int]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trimtab.lane.context import Context
 from trimtab.state.keyed import KeyedTable, StateSchema
+from trimtab.state.order import Ints
 
 RESERVED = "__trimtab"
 
@@ -30,8 +31,14 @@ class Body(Protocol):
     def output(self) -> pa.Schema:
         """The columns that leave the operator."""
 
-    def prepare(self, rows: pa.Table) -> pa.Table:
-        """Before the shuffle: what travels to the lanes for some rows of a source, combined where the logic allows."""
+    def prepare(self, rows: pa.Table) -> tuple[pa.Table, Ints | None]:
+        """Before the shuffle: what travels to the lanes for some rows of a source, combined where the logic allows.
+
+        With it, how many rows went into each; None for one each.
+        """
+
+    def fresh(self) -> Body:
+        """On the lane, before all else: the body for one activation, to which nothing clings from one before."""
 
     def run(self, rows: pa.Table, state: KeyedTable, context: Context) -> pa.Table | None:
         """On the lane: work on packed rows, in order, and return output rows."""

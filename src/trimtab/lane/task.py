@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from trimtab.lane.context import Context, instant
 from trimtab.lane.logic import joined
+from trimtab.lane.measures import Activation, Stopwatch, slot_measures
 from trimtab.lane.pack import run_step
 from trimtab.lane.packing import Header
 from trimtab.lane.program import Leaf, Operator, Program
@@ -23,7 +24,7 @@ from trimtab.state.keyed import KeyedTable
 from trimtab.state.records import RunRef, SegmentId, SegmentRecord
 from trimtab.state.runs import open_runs
 from trimtab.state.segment import write_segment
-from trimtab.vocab import Epoch, Hop, LaneId, OperatorId, Routing
+from trimtab.vocab import Epoch, Hop, HotKey, LaneId, LaneMeasure, OperatorId, Routing, SlotMeasures
 
 PART_BYTES = 256 << 20
 
@@ -56,10 +57,12 @@ class LaneReport(msgspec.Struct, frozen=True):
     hop: Hop
     lane: LaneId
     segments: list[SegmentRecord]
-    rows: int
     latest: dict[str, int]
     """Greatest event time by source, in microseconds."""
-    seconds: float
+    measure: LaneMeasure
+    slots: list[SlotMeasures]
+    """By operator."""
+    hot: list[HotKey]
 
 
 @dataclass(frozen=True)
@@ -71,39 +74,50 @@ class LaneTask:
     lane: LaneId
     store: ObjectStore
     clock: Clock
+    executor: str = ""
+    """Where it runs, for the measure."""
 
     def run(self, payloads: Iterable[tuple[Header, pa.Table]]) -> tuple[LaneReport, list[pa.Table]]:
         """Work on payloads in the order given; return the report and the rows of each leaf."""
-        start = self.clock.monotonic()
-        rows: defaultdict[OperatorId, list[pa.Table]] = defaultdict(list)
-        latest: dict[str, int] = {}
-        count = 0
+        watch = Stopwatch(self.clock)
+        rows: defaultdict[OperatorId, list[tuple[Header, pa.Table]]] = defaultdict(list)
         for header, table in payloads:
-            rows[header.operator].append(table)
-            count += header.rows
+            rows[header.operator].append((header, table))
+        headers = [header for payload in rows.values() for header, _ in payload]
+        read = watch.lap()
+        activations = [self._operator(number, rows[number], watch) for number in range(len(self.program.operators))]
+        leaves = [self._leaf(leaf, activations[leaf.operator].output) for leaf in self.program.leaves]
+        busy, write = watch.lap() + sum(each.busy for each in activations), sum(each.write for each in activations)
+        count, work = sum(header.rows for header in headers), sum(sum(header.slot_work) for header in headers)
+        measure = LaneMeasure(self.lane, read + busy + write, read, busy, write, count, work, self.executor)
+        slots = [slot_measures(number, rows[number], each) for number, each in enumerate(activations)]
+        segments = [each.segment for each in activations if each.segment is not None]
+        hot = [key for header in headers for key in header.hot]
+        latest = self._latest(headers)
+        return LaneReport(self.plan.epoch, self.plan.hop, self.lane, segments, latest, measure, slots, hot), leaves
+
+    def _latest(self, headers: Iterable[Header]) -> dict[str, int]:
+        latest: dict[str, int] = {}
+        for header in headers:
             if header.latest is not None:
                 source = self.program.sources[header.source].name
                 latest[source] = max(header.latest, latest.get(source, header.latest))
-        results = [self._operator(number, rows[number]) for number in range(len(self.program.operators))]
-        leaves = [self._leaf(leaf, results[leaf.operator][0]) for leaf in self.program.leaves]
-        segments = [segment for _, segment in results if segment is not None]
-        seconds = self.clock.monotonic() - start
-        return LaneReport(self.plan.epoch, self.plan.hop, self.lane, segments, count, latest, seconds), leaves
+        return latest
 
-    def _operator(self, number: OperatorId, rows: list[pa.Table]) -> tuple[pa.Table | None, SegmentRecord | None]:
-        """An operator's output, and the segment with what became of its state."""
+    def _operator(self, number: OperatorId, payloads: list[tuple[Header, pa.Table]], watch: Stopwatch) -> Activation:
         operator, plan = self.program.operators[number], self.plan.operators[number]
         owned = np.flatnonzero(np.asarray(self.plan.routing.slots[number]) == self.lane)
         state = KeyedTable(operator.state, open_runs(self.store, plan.runs, operator.slots, owned), owned)
-        context = self._context(operator, plan)
-        outputs = [operator.body.run(part, state, context) for part in parts(rows, operator.body.combines)]
+        context, body = self._context(operator, plan), operator.body.fresh()
+        rows = [table for _, table in payloads]
+        outputs = [body.run(part, state, context) for part in parts(rows, body.combines)]
         if plan.advanced:
-            outputs.append(operator.body.advance(state, context))
+            outputs.append(body.advance(state, context))
+        output, busy = joined(outputs), watch.lap()
         flushed = state.flush(plan.folds)
-        if flushed is None:
-            return joined(outputs), None
         identity = SegmentId(self.plan.epoch, self.plan.hop, self.lane, number)
-        return joined(outputs), write_segment(self.store, identity, flushed)
+        segment = None if flushed is None else write_segment(self.store, identity, flushed)
+        return Activation(output, segment, busy, watch.lap())
 
     def _leaf(self, leaf: Leaf, rows: pa.Table | None) -> pa.Table:
         rows = self.program.operators[leaf.operator].body.output.empty_table() if rows is None else rows

@@ -16,13 +16,25 @@ PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 @contextmanager
 def user_code(where: str) -> Iterator[None]:
-    """Turn any exception inside into a `LogicError`: the user's own traceback first, then `where` it happened."""
+    """Turn any exception inside into a `LogicError`: the user's own traceback first, then `where` it happened.
+
+    `sys.exit()` counts as an exception: code in a task has nothing to exit from.
+    """
     try:
         yield
     except LogicError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise LogicError(f"{own_traceback(error)}\n{where}") from error
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Put `where` it happened in front of a `LogicError` that does not know."""
+    try:
+        yield
+    except LogicError as error:
+        raise LogicError(f"{where}: {error}") from error
 
 
 def own_traceback(error: BaseException) -> str:

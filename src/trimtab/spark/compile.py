@@ -19,7 +19,7 @@ from trimtab.lane.aggregate import AggregateBody
 from trimtab.lane.functions import resolve
 from trimtab.lane.logic import LogicBody
 from trimtab.lane.program import Body, Leaf, Operator, Program, Source, Step
-from trimtab.spark.schemas import arrow_from_ddl, arrow_schema, refuse_collated
+from trimtab.spark.schemas import arrow_from_ddl, arrow_schema, from_ddl, refuse_collated
 from trimtab.state.keyed import StateSchema
 from trimtab.state.keyhash import check_hashable
 from trimtab.state.records import FORMAT, FlowRecord, OperatorRecord
@@ -59,7 +59,7 @@ def compile_flow(flow: Topology, lanes: int, store: str) -> Compiled:
     node = flow.operators[0]
     source, frame = _source(flow, node)
     operator = _operator(flow, node, source)
-    source, frame = _narrowed(source, frame, node)
+    source, frame = _narrowed(source, numbered(frame), node)
     leaves: list[Leaf] = []
     sinks = tuple(_sink(flow, sink, operator, leaves) for sink in flow.sinks)
     program = Program(flow.name, (source,), (operator,), tuple(leaves), store)
@@ -84,18 +84,15 @@ def microseconds(delay: str, where: str) -> int:
 
 
 def _source(flow: Topology, operator: OperatorNode) -> tuple[Source, DataFrame]:
-    steps: list[Step] = []
-    for node in ancestry(operator.parent):
-        if isinstance(node, SourceNode):
-            break
-        if isinstance(node, MapNode):
-            steps.insert(0, _step(flow, node))
+    *between, node = ancestry(operator.parent)
     assert isinstance(node, SourceNode)
+    maps = [each for each in between if isinstance(each, MapNode)]
     where = f"Flow '{flow.name}', source '{node.name}'"
-    if not steps:
-        refuse_collated(node.frame.schema, operator.keys, where)
     schema = arrow_schema(node.frame.schema, where)
-    source = Source(node.name, schema, tuple(steps), operator=0)
+    steps = tuple(_step(flow, each) for each in reversed(maps))
+    keyed = from_ddl(maps[0].output, where) if maps else node.frame.schema
+    refuse_collated(keyed, operator.keys, f"Flow '{flow.name}', operator '{operator.name}'")
+    source = Source(node.name, schema, steps, operator=0)
     if node.event_time is None:
         return source, node.frame
     if node.event_time not in schema.names or not pa.types.is_timestamp(schema.field(node.event_time).type):
@@ -110,9 +107,20 @@ def _narrowed(source: Source, frame: DataFrame, node: OperatorNode) -> tuple[Sou
     if source.steps or isinstance(node.work, Logic):
         return source, frame
     read = {*node.keys, *(aggregate.column for aggregate in node.work.values()), source.event_time}
-    fields = [field for field in source.schema if field.name in read]
-    columns = [frame[f"`{field.name}`"] for field in fields]
-    return replace(source, schema=pa.schema(fields)), frame.select(*columns)
+    wanted = [(field, name) for field, name in zip(source.schema, frame.columns, strict=True) if field.name in read]
+    narrow = frame.select(*(frame[name] for _, name in wanted))
+    return replace(source, schema=pa.schema([field for field, _ in wanted])), narrow
+
+
+def numbered(frame: DataFrame) -> DataFrame:
+    """The frame, its columns renamed if by their own names Spark would not find every one of them.
+
+    PySpark looks columns up by name, and to it dots, stars and backticks mean something, and capitals nothing.
+    """
+    names = frame.columns
+    if all(name.isidentifier() for name in names) and len({name.lower() for name in names}) == len(names):
+        return frame
+    return frame.toDF(*(f"c{place}" for place in range(len(names))))
 
 
 def _step(flow: Topology, node: MapNode) -> Step:
@@ -156,7 +164,7 @@ def _logic(logic: Logic, keys: pa.Schema, rows: pa.Schema, where: str) -> tuple[
     values = arrow_from_ddl(logic.state, f"{where}, state")
     _distinct([*keys.names, *values.names], f"{where}: state")
     output = arrow_from_ddl(logic.output, f"{where}, output")
-    return LogicBody(logic, output, getattr(logic, "on_watermark", None)), values
+    return LogicBody(logic, output), values
 
 
 def _sink(flow: Topology, sink: SinkNode, operator: Operator, leaves: list[Leaf]) -> SinkPlan:

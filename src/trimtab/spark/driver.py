@@ -16,20 +16,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
+from trimtab.control.background import Background
+from trimtab.control.measure import combined
 from trimtab.errors import CheckpointError, EpochError, HaltedError
+from trimtab.lane.hottest import merged
 from trimtab.lane.program import Program
 from trimtab.lane.task import HopPlan, LaneReport, OperatorPlan
-from trimtab.ports import Clock, ObjectStore, Rng
+from trimtab.planners.snapshot import Floats
+from trimtab.ports import Clock, Rng
+from trimtab.spark.address import SPARK_FOLDER
 from trimtab.spark.engine import Engine
 from trimtab.spark.shape import HeldShape, apply_shape
 from trimtab.state.merging import choose_folds
 from trimtab.state.protocol import Checkpoint
 from trimtab.state.records import Claim, Commit
-from trimtab.vocab import ControlMessage, Routing
-
-SPARK_FOLDER = "spark"
+from trimtab.vocab import Measure, Routing
 
 
 class EpochDriver:
@@ -40,10 +44,9 @@ class EpochDriver:
         program: Program,
         engine: Engine,
         checkpoint: Checkpoint,
-        store: ObjectStore,
-        lanes: int,
-        shape: dict[str, str],
-        held: HeldShape,
+        routing: Routing,
+        control: Background,
+        shape: HeldShape,
         clock: Clock,
         rng: Rng,
     ) -> None:
@@ -55,10 +58,10 @@ class EpochDriver:
         self._program = program
         self._engine = engine
         self._checkpoint = checkpoint
-        self._store = store
-        self._lanes = lanes
+        self._store = checkpoint.store
+        self._first: Routing | None = routing
+        self._control = control
         self._shape = shape
-        self._held = held
         self._clock = clock
         self._rng = rng
         self._lock = threading.RLock()
@@ -89,6 +92,9 @@ class EpochDriver:
         pending = self._checkpoint.pending_claim()
         if pending is not None:
             return pending.batch is None
+        routing = self._checkpoint.routing
+        if routing is not None and self._control.controller.due(routing):
+            return True
         return self._program.timed() and self._checkpoint.watermarks != self._checkpoint.told
 
     def idle(self, session: SparkSession, quiet: float = 0) -> bool:
@@ -99,6 +105,7 @@ class EpochDriver:
             if ended or rested < quiet or not self.due():
                 return False
             try:
+                self._control.controller.think()
                 self._run(self._checkpoint.pending_claim() or self._claim(None), session, None)
             except BaseException as error:
                 self.idle_error = error
@@ -107,7 +114,8 @@ class EpochDriver:
 
     def close(self) -> None:
         """Give back what this driver changed outside; its epochs are over."""
-        self._held.release()
+        self._control.close()
+        self._shape.release()
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         session = frame.sparkSession
@@ -122,9 +130,9 @@ class EpochDriver:
         if claim.batch != batch:
             self._refuse(f"epoch {claim.epoch} was claimed for batch {claim.batch}, but Spark brings batch {batch}")
         self._run(claim, session, frame)
-        if claim.settings != self._shape:
-            apply_shape(session, self._shape)
-            self._held.release()
+        if claim.settings != self._shape.usual:
+            apply_shape(session, self._shape.usual)
+            self._shape.release()
 
     def _check_query(self, batch: int) -> None:
         """Refuse batches of a Spark query that this checkpoint's epochs did not come from."""
@@ -150,39 +158,68 @@ class EpochDriver:
 
     def _claim(self, batch: int | None) -> Claim:
         checkpoint = self._checkpoint
+        routing = self._routing()
+        message = self._control.controller.message(routing, checkpoint.next_epoch, idle=batch is None)
         claim = Claim(
             epoch=checkpoint.next_epoch,
             batch=batch,
             query=self._query,
-            routing=self._routing(),
-            message=ControlMessage(),
+            routing=routing.apply(message),
+            message=message,
             processing_time=round(self._clock.now() * 1e6),
             watermarks=checkpoint.watermarks,
             seed=self._rng.seed(),
             term=checkpoint.term,
-            settings=self._shape,
+            settings=self._shape.usual,
         )
         with self._writing(claim.epoch, "claim"):
             return checkpoint.claim(claim)
 
     def _routing(self) -> Routing:
-        last = self._checkpoint.routing
-        if last is not None and last.lanes == self._lanes:
-            return last
-        return Routing.spread(self._lanes, [operator.slots for operator in self._program.operators])
+        """Where slots are before the next epoch's message: at the start as it was asked for, then as they are."""
+        first, self._first = self._first, None
+        routing = first or self._checkpoint.routing
+        assert routing is not None, "an epoch was committed without a routing"
+        return routing
 
     def _run(self, claim: Claim, session: SparkSession, frame: DataFrame | None) -> None:
         steps: dict[str, float] = {}
+        began = self._clock.monotonic()
         with self._timed(steps, "plan"):
             plan = self._plan(claim)
         with self._timed(steps, "lanes_and_sinks"):
             reports = self._engine.run(session, frame, plan, lambda: self._checkpoint.check_term("its sinks"))
+        with self._timed(steps, "measure"):
+            measure = self._measure(claim, reports, began)
         with self._timed(steps, "commit"), self._writing(claim.epoch, "commit"):
-            self._checkpoint.commit(self._commit(claim, reports))
+            self._checkpoint.commit(self._commit(claim, reports, measure))
+        with self._timed(steps, "control"):
+            self._control.measured(measure, claim.message, claim.routing, self._state_bytes())
         with self._timed(steps, "collect_garbage"):
             self._checkpoint.collect_garbage()
         self.timings.append(steps)
-        self._ended = self._clock.monotonic()
+
+    def _measure(self, claim: Claim, reports: list[LaneReport], began: float) -> Measure:
+        """What the lanes report, as one; the epoch ends here."""
+        ended = self._clock.monotonic()
+        span, self._ended = ended - (self._ended if self.timings else began), ended
+        return Measure(
+            epoch=claim.epoch,
+            at=self._clock.now(),
+            rows=sum(report.measure.rows for report in reports),
+            seconds=round(ended - began, 6),
+            span=round(span, 6),
+            bytes_written=sum(segment.bytes for report in reports for segment in report.segments),
+            lanes=[report.measure for report in reports],
+            slots=combined([report.slots for report in reports]),
+            hot=merged(key for report in reports for key in report.hot),
+        )
+
+    def _state_bytes(self) -> Floats:
+        """By slot, operator after operator."""
+        manifest = self._checkpoint.manifest
+        sizes = [manifest.slot_bytes(number, each.slots) for number, each in enumerate(self._program.operators)]
+        return np.concatenate(sizes).astype(np.float64)
 
     @contextmanager
     def _writing(self, epoch: int, record: str) -> Iterator[None]:
@@ -203,15 +240,26 @@ class EpochDriver:
     def _plan(self, claim: Claim) -> HopPlan:
         manifest = self._checkpoint.manifest
         folds = choose_folds(manifest)
-        watermark = min(claim.watermarks.values(), default=None)
-        advanced = watermark is not None and claim.watermarks != self._checkpoint.told
+        watermark = self._watermark(claim.watermarks)
+        advanced = watermark is not None and watermark != self._watermark(self._checkpoint.told)
         operators = [
             OperatorPlan(manifest.runs_of(number), folds.get(number, {}), watermark, advanced)
             for number in range(len(self._program.operators))
         ]
         return HopPlan(claim.epoch, 0, claim.routing, claim.processing_time, claim.seed, operators)
 
-    def _commit(self, claim: Claim, reports: list[LaneReport]) -> Commit:
+    def _watermark(self, marks: dict[str, int]) -> int | None:
+        """The one in force: the lowest of the sources that are tracked.
+
+        A checkpoint keeps the marks of sources that the flow no longer has by that name. They are in force until the
+        first rows of another come, and then hold nothing up.
+        """
+        tracked = [source.name for source in self._program.sources if source.event_time is not None]
+        if not tracked:
+            return None
+        return min([marks[name] for name in tracked if name in marks] or marks.values(), default=None)
+
+    def _commit(self, claim: Claim, reports: list[LaneReport], measure: Measure) -> Commit:
         last = self._checkpoint.last_batch if claim.batch is None else claim.batch
         return Commit(
             epoch=claim.epoch,
@@ -223,7 +271,7 @@ class EpochDriver:
             segments=[segment for report in reports for segment in report.segments],
             watermarks=self._watermarks(claim.watermarks, reports),
             told=claim.watermarks,
-            measure=summary(reports),
+            measure=measure,
         )
 
     def _watermarks(self, current: dict[str, int], reports: Iterable[LaneReport]) -> dict[str, int]:
@@ -235,13 +283,3 @@ class EpochDriver:
                 reached = latest - delays[source]
                 following[source] = max(reached, following.get(source, reached))
         return following
-
-
-def summary(reports: list[LaneReport]) -> dict[str, object]:
-    """What the epoch measured, for the commit record."""
-    return {
-        "rows": sum(report.rows for report in reports),
-        "lane_rows": [report.rows for report in reports],
-        "lane_seconds": [round(report.seconds, 6) for report in reports],
-        "bytes_written": sum(segment.bytes for report in reports for segment in report.segments),
-    }

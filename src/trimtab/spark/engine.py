@@ -44,14 +44,20 @@ class Engine:
         sinks = self._compiled.sinks
         if len(sinks) == 1 and sinks[0].whole:
             before_sinks()
-            self._sink(sinks[0], rows, plan, f"the job of its lanes and of sink '{sinks[0].name}' failed")
-            return self._collect(plan)
+            return self._share(rows, plan, sinks[0])
         return self._keep(rows, plan, before_sinks)
+
+    def _share(self, rows: DataFrame, plan: HopPlan, sink: SinkPlan) -> list[LaneReport]:
+        self._sink(sink, rows, plan, f"the job of its lanes and of sink '{sink.name}' failed")
+        if sink.expressions and not self._reports.value:
+            # Behind a filter that Spark can tell to be false there are no rows, and it leaves out what makes them.
+            self._run_lanes(rows, plan)
+        return self._collect(plan)
 
     def _keep(self, rows: DataFrame, plan: HopPlan, before_sinks: Callable[[], None]) -> list[LaneReport]:
         rows.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            self._act(lambda: rows.write.format("noop").mode("overwrite").save(), plan, "its lanes failed", EpochError)
+            self._run_lanes(rows, plan)
             reports = self._collect(plan)
             reached("after_lanes", plan.epoch)
             before_sinks()
@@ -61,19 +67,24 @@ class Engine:
         finally:
             rows.unpersist()
 
+    def _run_lanes(self, rows: DataFrame, plan: HopPlan) -> None:
+        self._act(lambda: rows.write.format("noop").mode("overwrite").save(), plan, "its lanes failed", EpochError)
+
     def _lanes(self, session: SparkSession, frame: DataFrame | None, plan: HopPlan) -> DataFrame:
         """The hop's rows, not computed yet."""
         task = HopTask(self._program, msgspec.msgpack.encode(plan), self._reports)
         packed = self._packed(session, frame, plan)
-        lanes = packed.repartitionById(plan.routing.lanes, F.col("lane"))
+        lanes = packed.repartitionById(len(plan.routing.running), F.col("task"))
         return lanes.mapInArrow(task, self._output())
 
     def _packed(self, session: SparkSession, frame: DataFrame | None, plan: HopPlan) -> DataFrame:
         if frame is None:
             # A payload that is null makes the lanes run; an empty relation would be optimised away, lanes and all.
-            return session.range(1).select(F.lit(0).alias("lane"), F.lit(None).cast("binary").alias("payload"))
+            return session.range(1).select(F.lit(0).alias("task"), F.lit(None).cast("binary").alias("payload"))
         operator = self._compiled.program.sources[0].operator
-        return frame.mapInArrow(PackTask(self._program, 0, plan.routing.slots[operator], plan.epoch), PACKED_SCHEMA)
+        routing = plan.routing
+        task = PackTask(self._program, 0, routing.slots[operator], routing.running, plan.epoch)
+        return frame.mapInArrow(task, PACKED_SCHEMA)
 
     def _output(self) -> StructType:
         if len(self._leaves) == 1:
@@ -106,7 +117,7 @@ class Engine:
 
     def _collect(self, plan: HopPlan) -> list[LaneReport]:
         reports = decode_reports(self._reports.value)
-        missing = set(range(plan.routing.lanes)) - {report.lane for report in reports}
+        missing = set(plan.routing.running) - {report.lane for report in reports}
         if missing:
             raise EpochError(
                 f"Flow '{self._compiled.program.flow}', epoch {plan.epoch}: lanes {sorted(missing)} did not run. "

@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from trimtab.control.by_hand import Drain, MoveSlots, PlanNow, Request, Scale
+from trimtab.control.history import History
+from trimtab.control.loop import Controller
 from trimtab.errors import TrimtabError
+from trimtab.planners.snapshot import ClusterSnapshot
+from trimtab.ports import SystemRng
 from trimtab.spark.driver import EpochDriver
+from trimtab.vocab import Routing
 
 IDLE_SECONDS = 1.0
 
@@ -17,10 +23,13 @@ IDLE_SECONDS = 1.0
 class Run:
     """What `Flow.start` returns."""
 
-    def __init__(self, query: StreamingQuery, driver: EpochDriver, spark: SparkSession, name: str) -> None:
+    def __init__(
+        self, query: StreamingQuery, driver: EpochDriver, controller: Controller, spark: SparkSession, name: str
+    ) -> None:
         self.query = query
         """Spark's own handle."""
         self._driver = driver
+        self._controller = controller
         self._spark = spark
         self._stopping = threading.Event()
         self._closing = threading.Thread(target=self._close, name=f"trimtab-{name}", daemon=True)
@@ -32,7 +41,7 @@ class Run:
             self.query.processAllAvailable()
         except Exception as error:  # noqa: BLE001 - Spark's text of an error that is kept as it was
             self._raise(error)
-        while self._driver.idle(self._spark):
+        while self._idle():
             pass
         self._raise(None)
 
@@ -50,6 +59,39 @@ class Run:
         self._driver.halt()
         self.query.stop()
         self._closing.join()
+
+    @property
+    def routing(self) -> Routing:
+        """Where every slot is, as of the newest epoch."""
+        return self._controller.routing
+
+    def snapshot(self) -> ClusterSnapshot:
+        """The cluster as a planner would see it now: slots with their loads, lanes with their capacities."""
+        return self._controller.snapshot()
+
+    def history(self) -> History:
+        """What this run measured and decided, oldest first. `tt.history(checkpoint)` also knows earlier runs."""
+        return History(list(self._controller.measures), list(self._controller.events))
+
+    def move(self, operator: str, slot: int | Sequence[int], lane: int) -> None:
+        """Put one slot of an operator, or several, on a lane, from the next epoch on."""
+        slots = (slot,) if isinstance(slot, int) else tuple(slot)
+        self._ask(MoveSlots(operator, slots, lane))
+
+    def drain(self, lane: int) -> None:
+        """Move everything off a lane, then let it go; the lanes that stay take its slots."""
+        self._ask(Drain(lane))
+
+    def scale(self, lanes: int) -> None:
+        """Run on so many lanes: new ones are filled, and of too many those with the highest numbers drain."""
+        self._ask(Scale(lanes))
+
+    def plan_now(self) -> None:
+        """Let the planner plan after the next epoch, whether it is time or not."""
+        self._ask(PlanNow())
+
+    def _ask(self, request: Request) -> None:
+        self._controller.ask(request, SystemRng().identity())
 
     @property
     def is_active(self) -> bool:
@@ -75,9 +117,8 @@ class Run:
     def _close(self) -> None:
         """While the query runs, epochs without input when one is due; after a query that ended by itself, the last."""
         try:
-            while self.query.isActive and not self._stopping.is_set():
-                if self._ended(IDLE_SECONDS):
-                    break
+            # Spark calls a query inactive a little before its name is free again; `_ended` waits for that.
+            while not self._stopping.is_set() and not self._ended(IDLE_SECONDS):
                 self._idle(IDLE_SECONDS)
             if not self._stopping.is_set() and self.query.exception() is None:
                 while self._idle():
@@ -92,11 +133,15 @@ class Run:
             return True
 
     def _idle(self, quiet: float = 0) -> bool:
+        """Run an epoch without input if one is due; one that fails ends the run."""
         try:
             return self._driver.idle(self._spark, quiet)
         except Exception:  # noqa: BLE001 - the driver keeps it for `exception`
             self.query.stop()
             return False
+        except BaseException:
+            self.query.stop()
+            raise
 
     def _raise(self, spark_error: Exception | None) -> None:
         error = self.exception or spark_error

@@ -12,7 +12,7 @@ from trimtab.lane.program import RESERVED
 
 
 def arrow_schema(schema: StructType, where: str) -> pa.Schema:
-    """The Arrow schema of a Spark schema: every column nullable, instants in UTC.
+    """The Arrow schema of a Spark schema: every column nullable, and what is nested in it, instants in UTC.
 
     Raises a `FlowError` for names that clash or are Trimtab's own, and for types without an Arrow form.
     """
@@ -22,7 +22,7 @@ def arrow_schema(schema: StructType, where: str) -> pa.Schema:
     if reserved := next((name for name in names if name.startswith(RESERVED)), None):
         raise FlowError(f"{where}: column '{reserved}' begins with '{RESERVED}', which Trimtab keeps for itself.")
     try:
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        arrow = to_arrow_schema(schema.toNullable(), timezone="UTC")
     except PySparkException as error:
         raise FlowError(f"{where}: {error}") from error
     return pa.schema([pa.field(field.name, field.type) for field in arrow])

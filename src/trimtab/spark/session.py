@@ -24,16 +24,16 @@ SETTINGS = {
 def session(master: str = "local[*]", app: str = "trimtab", memory: str = "2g", **settings: str) -> SparkSession:
     """A Spark session set for Trimtab, or the one that already runs in this process.
 
-    `settings` are more of Spark's own, with underscores for dots where that is handier:
-    `session(**{"spark.sql.shuffle.partitions": "4"})`. On this machine, tasks run in the Python that runs this program,
-    unless the environment's `PYSPARK_PYTHON` names another.
+    `settings` are more of Spark's own, with underscores for dots: `session(spark_sql_shuffle_partitions="4")`. A name
+    that has a dot is taken as it is. On this machine, tasks run in the Python that runs this program, unless the
+    environment's `PYSPARK_PYTHON` names another.
     """
     if master.startswith(LOCAL):
         # Spark would take whatever PATH calls python3, which knows nothing of a virtual environment that is not active.
         os.environ.setdefault(WORKER_PYTHON, sys.executable)
     builder = SparkSession.builder.master(master).appName(app).config("spark.driver.memory", memory)
     for key, value in {**SETTINGS, **settings}.items():
-        builder = builder.config(key, value)
+        builder = builder.config(key if "." in key else key.replace("_", "."), value)
     return builder.getOrCreate()
 
 

@@ -46,17 +46,20 @@ class HeldShape:
     """
 
     def __init__(self, session: SparkSession) -> None:
-        self._session = session
+        self.session = session
+        self.usual = current_shape(session)
+        """The session's own, for every batch that is not claimed yet."""
         self._own: dict[str, str] | None = None
 
     def hold(self, settings: dict[str, str]) -> None:
-        self._own = {key: str(value) for key in KEYS if (value := self._session.conf.get(key, None)) is not None}
-        apply_shape(self._session, settings)
+        """Have the source dealt out by these settings."""
+        self._own = {key: str(value) for key in KEYS if (value := self.session.conf.get(key, None)) is not None}
+        apply_shape(self.session, settings)
 
     def release(self) -> None:
         """Give the session back its own settings, if it is without them."""
         if self._own is not None:
-            apply_shape(self._session, self._own)
+            apply_shape(self.session, self._own)
             self._own = None
 
 

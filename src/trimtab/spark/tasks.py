@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +11,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 import pyarrow as pa
+import xxhash
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.cloudpickle import loads
@@ -22,10 +24,11 @@ from trimtab.lane.task import HopPlan, LaneReport, LaneTask
 from trimtab.ports import SystemClock
 from trimtab.spark.failures import marked
 from trimtab.state.store import open_store
+from trimtab.vocab import LaneId
 
-PACKED_SCHEMA = StructType([StructField("lane", IntegerType()), StructField("payload", BinaryType())])
+PACKED_SCHEMA = StructType([StructField("task", IntegerType()), StructField("payload", BinaryType())])
 OUTPUT_ROWS = 64 * 1024
-BATCH = pa.schema([("lane", pa.int32()), ("payload", pa.binary())])
+BATCH = pa.schema([("task", pa.int32()), ("payload", pa.binary())])
 
 Reports = dict[tuple[int, int, int], bytes]
 """Encoded lane reports by (epoch, hop, lane): a task that ran twice says the same twice."""
@@ -47,7 +50,8 @@ class PackTask:
 
     program: bytes
     source: int
-    routing: tuple[int, ...]
+    routing: tuple[LaneId, ...]
+    running: tuple[LaneId, ...]
     epoch: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,13 +59,14 @@ class PackTask:
         packer = Packer(program_of(self.program), self.source, routing, self.epoch, partition())
         with marked():
             for lane, payload in packer.payloads(batches):
-                yield pa.record_batch([pa.array([lane], pa.int32()), pa.array([payload], pa.binary())], schema=BATCH)
+                task = self.running.index(lane)
+                yield pa.record_batch([pa.array([task], pa.int32()), pa.array([payload], pa.binary())], schema=BATCH)
         settle_worker("pack")
 
 
 @dataclass(frozen=True)
 class HopTask:
-    """Runs the lane that this partition is. Emits the leaf's rows, or one struct per leaf where there are several."""
+    """Runs the lane whose task this is. Emits the leaf's rows, or one struct per leaf where there are several."""
 
     program: bytes
     plan: bytes
@@ -70,9 +75,9 @@ class HopTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         program = program_of(self.program)
         plan = msgspec.msgpack.decode(self.plan, type=HopPlan)
-        lane = partition()
+        lane = plan.routing.running[partition()]
         with marked():
-            task = LaneTask(program, plan, lane, open_store(program.store), SystemClock())
+            task = LaneTask(program, plan, lane, open_store(program.store), SystemClock(), executor())
             report, leaves = task.run(unpack_all(batches, "payload"))
         self.reports.add({(plan.epoch, plan.hop, lane): msgspec.msgpack.encode(report)})
         yield from leaves[0].to_batches(OUTPUT_ROWS) if len(leaves) == 1 else as_structs(leaves)
@@ -107,6 +112,13 @@ def partition() -> int:
     context = TaskContext.get()
     assert context is not None, "only Spark's tasks call this"
     return int(context.partitionId())
+
+
+@lru_cache(maxsize=1)
+def executor() -> str:
+    """A short name of the executor that this worker belongs to: workers of one executor share its folders."""
+    folders = os.environ.get("SPARK_EXECUTOR_DIRS") or os.environ.get("SPARK_LOCAL_DIRS") or ""
+    return xxhash.xxh32_hexdigest(folders.encode())
 
 
 _settled: set[str] = set()

@@ -125,6 +125,8 @@ def _identities(columns: Sequence[pa.Array]) -> Ints:
 
 def same(left: pa.Array, right: pa.Array) -> Flags:
     """Row by row whether two key columns are equal as Spark groups them: nulls are, NaNs are, zeros of any sign are."""
+    if pa.types.is_null(left.type):
+        return np.ones(len(left), np.bool_)
     equal = pc.equal(left, right)
     if pa.types.is_floating(left.type):
         equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))

@@ -18,7 +18,8 @@
 8. The only other deletions are at open, after the term is taken and checked: damaged blobs that would be in the way.
 
 Names: `flow`, `terms/`, `claims/`, `commits/`, `manifests/`, `segments/`, `tmp/`. Terms are never removed, since a term
-is found to be old by the presence of the next.
+is found to be old by the presence of the next. `requests/`, `history/` and `measures/` are control's, and no rule needs
+them.
 """
 
 from __future__ import annotations

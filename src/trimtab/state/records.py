@@ -5,13 +5,11 @@ Their fields are the checkpoint format: change one only with a new `FORMAT` and 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from trimtab.vocab import ControlMessage, Epoch, Hop, LaneId, OperatorId, Routing, SlotId
+from trimtab.vocab import ControlMessage, Epoch, Hop, LaneId, Measure, OperatorId, Routing, SlotId
 
-FORMAT = 1
+FORMAT = 2
 FLOW = "flow"
 TERMS = "terms/"
 CLAIMS = "claims/"
@@ -105,7 +103,7 @@ class Commit(msgspec.Struct, frozen=True):
     term: int
     segments: list[SegmentRecord]
     watermarks: dict[str, int]
-    measure: dict[str, Any]
+    measure: Measure
     last_batch: int | None
     query: str | None = None
     routing: Routing | None = None
