@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from trimtab.bench.contenders import trimtab
 from trimtab.bench.figures import Figure
 from trimtab.bench.peers import HDFS, ROCKSDB, apply_pandas, native, tws_pandas
-from trimtab.bench.streams import Contender, bids, interleaved
+from trimtab.bench.streams import Contender, bids, interleaved, seconds_of
 
 ROWS = 500_000
 
@@ -48,9 +48,10 @@ def contenders(lanes: int, quick: bool) -> list[Contender]:
 def _case(spark: SparkSession, keys: int, repetitions: int, quick: bool, progress: Callable[[str], None]) -> KeyedCase:
     lanes = spark.sparkContext.defaultParallelism
     frame = bids(spark, keys, ROWS, lanes)
-    seconds = interleaved(
+    measured = interleaved(
         spark, frame, contenders(lanes, quick), repetitions, lambda text: progress(f"{keys} keys: {text}")
     )
+    seconds = seconds_of(measured)
     stores = {name: seconds[name] for name in ("native_rocksdb", "native_hdfs")}
     seconds["native"] = min(stores.values(), key=lambda store: store.median)
     rates = {name: round(ROWS / each.median) for name, each in seconds.items()}

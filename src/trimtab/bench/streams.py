@@ -19,6 +19,13 @@ Start = Callable[[DataFrame, str], tuple[StreamingQuery, Callable[[], object]]]
 """Starts a query on a frame with a checkpoint folder; returns it and what stops it."""
 
 
+Durations = dict[str, float]
+"""Seconds of a trigger's parts, by Spark's names for them."""
+WHOLE = "triggerExecution"
+Measured = dict[str, list[list[Durations]]]
+"""Triggers of every contender, by repetition."""
+
+
 @dataclass(frozen=True)
 class Contender:
     """One way to do the job: how it starts, with which settings, and for how many epochs it is measured."""
@@ -47,6 +54,11 @@ def bids(spark: SparkSession, keys: int, rows: int, partitions: int) -> DataFram
 
 def epoch_seconds(spark: SparkSession, frame: DataFrame, contender: Contender) -> list[float]:
     """Seconds per trigger of a fresh run of a contender, warm-up left out."""
+    return [durations[WHOLE] for durations in epoch_durations(spark, frame, contender)]
+
+
+def epoch_durations(spark: SparkSession, frame: DataFrame, contender: Contender) -> list[Durations]:
+    """The same with the parts of each trigger."""
     folder = tempfile.mkdtemp(prefix="trimtab-bench-")
     try:
         with shaped(spark, dict(contender.settings)):
@@ -59,16 +71,16 @@ def epoch_seconds(spark: SparkSession, frame: DataFrame, contender: Contender) -
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_for_epochs(query: StreamingQuery, wanted: int) -> list[float]:
-    """Seconds of the first `wanted` triggers that had rows."""
-    seconds: dict[int, float] = {}
-    while len(seconds) < wanted:
+def wait_for_epochs(query: StreamingQuery, wanted: int) -> list[Durations]:
+    """The first `wanted` triggers that had rows."""
+    epochs: dict[int, Durations] = {}
+    while len(epochs) < wanted:
         if query.awaitTermination(0.2):  # type: ignore[arg-type]  # fractions are fine
             raise RuntimeError(f"the query ended early: {query.exception()}")
         for progress in query.recentProgress:
             if progress["numInputRows"]:
-                seconds[progress["batchId"]] = progress["durationMs"]["triggerExecution"] / 1000
-    return [seconds[batch] for batch in sorted(seconds)][:wanted]
+                epochs[progress["batchId"]] = {part: ms / 1000 for part, ms in progress["durationMs"].items()}
+    return [epochs[batch] for batch in sorted(epochs)][:wanted]
 
 
 def interleaved(
@@ -77,16 +89,24 @@ def interleaved(
     contenders: Sequence[Contender],
     repetitions: int,
     progress: Callable[[str], None],
-) -> dict[str, Figure]:
-    """Seconds per epoch of every contender, taking turns `repetitions` times, each time with another one first."""
-    measured: dict[str, list[list[float]]] = {contender.name: [] for contender in contenders}
+) -> Measured:
+    """The epochs of every contender, taking turns `repetitions` times, each time with another one first."""
+    measured: Measured = {contender.name: [] for contender in contenders}
     for contender in contenders:
         if contender.rehearsed:
             progress(f"{contender.name}, warming up")
-            epoch_seconds(spark, frame, contender)
+            epoch_durations(spark, frame, contender)
     for repetition in range(repetitions):
         first = repetition % len(contenders)
         for contender in [*contenders[first:], *contenders[:first]]:
             progress(f"{contender.name}, repetition {repetition + 1} of {repetitions}")
-            measured[contender.name].append(epoch_seconds(spark, frame, contender))
-    return {name: figure(each) for name, each in measured.items()}
+            measured[contender.name].append(epoch_durations(spark, frame, contender))
+    return measured
+
+
+def seconds_of(measured: Measured, part: str = WHOLE) -> dict[str, Figure]:
+    """What a part of the triggers took each contender."""
+    return {
+        name: figure([[epoch.get(part, 0.0) for epoch in epochs] for epochs in repetitions])
+        for name, repetitions in measured.items()
+    }

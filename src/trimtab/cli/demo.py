@@ -14,7 +14,7 @@ from rich.table import Table
 from trimtab.bench.contenders import trimtab
 from trimtab.bench.figures import Figure
 from trimtab.bench.peers import ROCKSDB, native, tws_pandas
-from trimtab.bench.streams import Contender, generated, interleaved
+from trimtab.bench.streams import Contender, generated, interleaved, seconds_of
 
 ROWS = 200_000
 AUCTIONS = 5_000
@@ -46,7 +46,7 @@ def demo(spark: SparkSession, progress: Callable[[str], None]) -> DemoResult:
         Contender("native", native, settings=(partitions, *ROCKSDB)),
         Contender("tws_pandas", tws_pandas, 1, 3, (partitions, *ROCKSDB), rehearsed=False),
     ]
-    seconds = interleaved(spark, skewed_bids(spark, lanes), contenders, 1, progress)
+    seconds = seconds_of(interleaved(spark, skewed_bids(spark, lanes), contenders, 1, progress))
     rates = {name: round(ROWS / each.median) for name, each in seconds.items()}
     return DemoResult(ROWS, AUCTIONS, seconds, rates)
 

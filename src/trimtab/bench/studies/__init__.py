@@ -1,0 +1,1 @@
+"""Studies of the planners: the figures of the papers, measured on ours."""

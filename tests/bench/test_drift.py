@@ -1,0 +1,26 @@
+"""The study of drifting loads, at quick size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trimtab.bench.studies import drift
+
+
+def test_the_quick_study_has_the_papers_order_and_draws_itself(tmp_path: Path) -> None:
+    said: list[str] = []
+    result = drift.run(said.append, quick=True)
+    assert said and set(result.series) == {"milp", "flux", "hotspot", "auto", "potc_slots", "potc"}
+    assert all(len(series.load_distance) == result.periods for series in result.series.values())
+    assert result.series["milp"].largest < 1
+    assert result.series["milp"].median < result.series["flux"].median < result.series["potc"].median
+    assert max(result.series["milp"].moves) <= result.budget and max(result.series["auto"].moves) <= result.budget
+    drift.draw(result, tmp_path / "drift.svg")
+    first = (tmp_path / "drift.svg").read_bytes()
+    drift.draw(result, tmp_path / "drift.svg")
+    assert first == (tmp_path / "drift.svg").read_bytes()
+
+
+def test_loads_stay_about_three_quarters_of_capacity() -> None:
+    means = [each.mean for each in drift.drifting(50)]
+    assert min(means) > 70 and max(means) < 85
