@@ -21,7 +21,7 @@ from trimtab.bench.skew.verdict import ENOUGH, FLAT, GRACE, LEVEL, Outcome, rise
 from trimtab.control.settings import Control
 from trimtab.planners.hotspot import Hotspot
 
-SECONDS, QUICK = 75.0, 20.0
+SECONDS, QUICK = 50.0, 20.0
 REAL_LOAD = 0.6
 
 

@@ -18,7 +18,7 @@ from trimtab.planners.hotspot import Hotspot
 from trimtab.planners.milp import Milp
 from trimtab.planners.plan import Planner
 
-SECONDS, QUICK = 75.0, 20.0
+SECONDS, QUICK = 50.0, 20.0
 PLANNERS: dict[str, Planner] = {"hotspot": Hotspot(), "milp": Milp(), "auto": Auto()}
 
 
