@@ -134,7 +134,8 @@ class Routing(msgspec.Struct, frozen=True):
                 retired.remove(min(retired))
             else:
                 lanes += 1
-        draining = {*self.draining, *message.draining} - set(message.retired)
+        # A lane that is new may have the number of one that retires just now.
+        draining = {*self.draining} - {*message.retired} | {*message.draining}
         placed = [list(operator) for operator in self.slots]
         for move in message.moves:
             placed[move.operator][move.slot] = move.target
@@ -155,7 +156,8 @@ class SlotMeasures(msgspec.Struct, frozen=True):
     """What the slots of an operator did in an epoch: entry i is about `slots[i]`; slots that did nothing are left out.
 
     `rows` counts rows as they came from upstream, `work` what reached the lane after combining, `bytes` what those
-    weighed on their way. `busy` is the lane's time, shared out by `work`, and its writing by rows written.
+    weighed on their way. `busy` is the lane's time, shared out by `work`, and its writing by rows written. What the
+    slots held when the epoch began: `state` in bytes, and about so many `keys`, versions of a key counted singly.
     """
 
     operator: OperatorId
@@ -164,6 +166,8 @@ class SlotMeasures(msgspec.Struct, frozen=True):
     work: list[int] = []
     bytes: list[int] = []
     busy: list[float] = []
+    state: list[int] = []
+    keys: list[int] = []
 
 
 class LaneMeasure(msgspec.Struct, frozen=True):
@@ -181,6 +185,11 @@ class LaneMeasure(msgspec.Struct, frozen=True):
     work: int
     executor: str = ""
     """Which executor it ran on: equal for lanes that share one."""
+
+    @property
+    def speed(self) -> float:
+        """Rows of work in a second of busy time; 0 where there were none."""
+        return self.work / self.busy if self.busy else 0.0
 
 
 class Measure(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from trimtab.errors import FlowError
 from trimtab.planners import PLANNERS, Auto, Hotspot, TargetUtilisation
 from trimtab.planners.plan import Infeasible, Plan, Planner
 from trimtab.planners.snapshot import ClusterSnapshot
-from trimtab.vocab import Measure
+from trimtab.vocab import ControlMessage, Measure
 
 SLOTS = 24
 LANES = 3
@@ -53,7 +53,7 @@ class Scripted:
         answer = self.answers.pop(0) if self.answers else Plan(snapshot.lane.copy(), "nothing moves")
         if callable(answer):
             answer = answer(snapshot)
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 
@@ -161,9 +161,19 @@ def test_a_plan_that_takes_too_long_is_dropped() -> None:
     assert not any(run.messages)
 
 
-def test_a_planner_that_fails_does_not_end_the_flow() -> None:
-    run = flow(Scripted([ValueError("no idea")]), window=2).run(5)
-    assert run.kinds("dropped") == ["Scripted failed: ValueError: no idea"]
+@pytest.mark.parametrize("error", [ValueError("no idea"), SystemExit("no idea")])
+def test_a_planner_that_fails_does_not_end_the_flow(error: BaseException) -> None:
+    run = flow(Scripted([error]), window=2).run(5)
+    assert run.kinds("dropped") == [f"Scripted failed: {type(error).__name__}: no idea"]
+
+
+def test_reasons_are_written_down_whatever_they_are() -> None:
+    lanes = np.array([2] + [slot % LANES for slot in range(1, SLOTS)])
+    for why in (np.str_("because"), None):
+        run = flow(Scripted([Plan(lanes, why)]), window=2).run(3)  # type: ignore[arg-type]
+        [move] = run.messages[2].moves
+        assert type(move.why) is str
+        msgspec.json.decode(msgspec.json.encode(run.messages[2]), type=ControlMessage)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +181,7 @@ def test_a_planner_that_fails_does_not_end_the_flow() -> None:
     [
         (np.zeros(3, np.int64), "does not place each of the 24 slots"),
         (np.full(SLOTS, 7), "does not place each of the 24 slots"),
+        (np.full(SLOTS, 1.0), "does not place each of the 24 slots"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(lanes: np.ndarray, why: str) -> None:
@@ -309,21 +320,75 @@ def test_lanes_follow_the_load_and_do_not_flap() -> None:
 
 def test_quiet_is_measured_too() -> None:
     run = flow(Auto(), scaler=TargetUtilisation(), window=2).run(4)
-    for _ in range(10):
-        run.controller.rest(60.0)
+    for turn in range(10):
+        run.controller.rest(60.0 * (turn + 1))
         run.controller.think()
         while run.controller.due(run.routing):
             run.step(idle=True)
     assert len(run.routing.running) == 1
 
 
-def test_slow_executors_get_less() -> None:
-    run = Flow(
-        lambda epoch: [100.0] * SLOTS, 2, Policy(Auto()), speed={1: 0.25}, executors=lambda epoch, lane: f"e{lane}"
-    )
+def test_a_quiet_is_not_counted_twice_and_says_nothing_about_plans() -> None:
+    run = flow(Hotspot(), scaler=TargetUtilisation(least=LANES, most=LANES), window=2).run(2)
+    before = run.controller.snapshot().mean
+    run.controller.rest(30.0)
+    assert run.controller.snapshot().mean < before / 10
+    run.controller.rest(60.0)
+    run.clock.time += 60
+    measure = run.step(think=False)
+    assert [each.epoch for each in run.controller._window.measures] == [1, 2]
+    assert measure.lanes
+    run.run(8)
+    effects = [event.figures["measured_before"] for event in run.controller.events if event.kind == "effect"]
+    assert effects and min(effects) > 0
+
+
+@pytest.mark.parametrize("load", ["busy", "rows"])
+def test_slow_executors_get_less(load: str) -> None:
+    policy = Policy(Auto(), settings=Control(load=load))  # type: ignore[arg-type]
+    run = Flow(lambda epoch: [100.0] * SLOTS, 2, policy, speed={1: 0.25}, executors=lambda epoch, lane: f"e{lane}")
     run.run(20)
     loads = run.loads()
-    assert loads[0] / loads[1] == pytest.approx(4, rel=0.3)
+    # Of 24 slots, 5 and 19 are the closest that there is to 1 and 4.
+    assert (loads[1], loads[0]) == (500, 1900)
+    assert not any(message.moves for message in run.messages[-8:])
+    assert not run.kinds("backed off")
+
+
+def test_a_pause_of_the_planner_is_none_of_the_scaler() -> None:
+    work = [100.0] * 60
+    scaler = TargetUtilisation(high=99, low=1)
+    policy = Policy(Hotspot(), scaler, Control(window=1, patience=3))
+    run = Stubborn(lambda epoch: work, 3, policy)
+    while not run.kinds("backed off"):
+        run.step()
+    run.controller._policy = Policy(Hotspot(), TargetUtilisation(target=8, low=2, high=11), policy.settings)
+    run.run(2)
+    assert len(run.routing.running) > 3
+
+
+def test_no_more_lanes_than_the_scaler_allows_or_slots_can_use() -> None:
+    run = flow(Auto(), lambda epoch: [3.0] * SLOTS, window=1, cool_down=0).run(2)
+    run.controller.ask(Drain(2), "r1")
+    while run.routing.emptied != (2,):
+        run.controller.think()
+        run.step(think=False)
+    run.controller._policy = Policy(Auto(), TargetUtilisation(target=1.2, low=1, high=1.5, most=3), run.policy.settings)
+    run.controller.think()
+    run.step()
+    assert run.routing.running == (0, 1, 2)
+    assert set(run.routing.slots[0]) == {0, 1, 2}
+    run = flow(Auto(), lambda epoch: [900.0] * SLOTS, scaler=TargetUtilisation(target=2, low=1, high=3), window=1)
+    run.run(6)
+    assert len(run.routing.running) == SLOTS
+
+
+def test_a_lane_that_cannot_be_emptied_within_the_limits_is_emptied_all_the_same() -> None:
+    run = flow(Auto(), window=1, max_moves=0, patience=2).run(2)
+    run.controller.ask(Drain(2), "r1")
+    run.run(14)
+    assert run.routing.running == (0, 1)
+    assert "takes no slot off lane 2" in run.kinds("refused")[0]
 
 
 def test_a_slot_above_a_lanes_share_is_named() -> None:

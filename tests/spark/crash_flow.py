@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 from tests.spark.helpers import stream
+from tests.spark.restless import never_at_rest
 
 import trimtab as tt
 
@@ -24,6 +25,7 @@ def main(folder: Path, lanes: int, way: str, master: str) -> None:
     flow = tt.Flow("crash")
     source = flow.source(stream(spark, folder / "in"))
     keyed = source.key_by("auction", slots=16)
+    never_at_rest("by_auction", 16)
     keyed.aggregate(total=tt.sum("price"), bids=tt.count(), first=tt.first("price"), last=tt.last("price")).sink(
         tt.sinks.parquet(folder / "out") if way == "whole" else by_hand
     )

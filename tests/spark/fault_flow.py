@@ -22,12 +22,13 @@ import pyspark
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.helpers import stream
-from tests.spark.restless import Restless
+from tests.spark.restless import never_at_rest
 
 import trimtab as tt
 
 EXECUTOR = "CoarseGrainedExecutorBackend"
 OUTPUT = "auction long, total long, bids long, first long, last long, chain long"
+SLOTS = 16
 PATIENCE = 60
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 SETTINGS = {
@@ -239,7 +240,7 @@ def run(spark: SparkSession, folder: Path, case: str) -> None:
     flow = tt.Flow(case)
     rows = flow.source(stream(spark, folder / "in"))
     rows = rows.map_batches(packs(fault if place == "pack" else nothing), "auction long, price long, moment timestamp")
-    by_auction = rows.key_by("auction", slots=16)
+    by_auction = rows.key_by("auction", slots=SLOTS)
     if place == "pack":
         # Aggregates combine before the shuffle, so that a lane gets partial states whose order counts as well.
         read = {"total": tt.sum("price"), "bids": tt.count(), "first": tt.first("price"), "last": tt.last("price")}
@@ -250,9 +251,7 @@ def run(spark: SparkSession, folder: Path, case: str) -> None:
         keyed.sink(tt.sinks.parquet(str(folder / "out")))
     else:
         keyed.sink(Shipped(folder / "out", fault if place == "sink" else None))
-    run = flow.start(spark, str(folder / "ckpt"), lanes=3, trigger="availableNow")
-    Restless("by_auction", slots=16, seed=1).watch(run)
-    run.await_termination()
+    flow.start(spark, str(folder / "ckpt"), lanes=3, trigger="availableNow").await_termination()
 
 
 def hosts(folder: Path) -> str:
@@ -288,6 +287,7 @@ def main(folder: Path, master: str, cases: list[str]) -> None:
     master = hosts(folder) if master == "hosts" else master
     spark = tt.session(master=master, app="faults", memory="1g", **SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
+    never_at_rest("by_auction", SLOTS)
     for case in cases:
         started = time.monotonic()
         try:

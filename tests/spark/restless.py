@@ -7,10 +7,28 @@ import threading
 from collections.abc import Sequence
 
 import trimtab as tt
+from trimtab.control.by_hand import MoveSlots
+from trimtab.control.loop import Controller
 from trimtab.errors import FlowError
+from trimtab.vocab import ControlMessage, Routing
 
 LANES = (3, 5, 1, 4)
 """How many lanes there are, one after the other."""
+
+
+def never_at_rest(operator: str, slots: int) -> None:
+    """From here on, every epoch of this process that has rows begins with moves, if there are lanes to move to."""
+    usual = Controller.message
+
+    def message(self: Controller, routing: Routing, epoch: int, idle: bool = False) -> ControlMessage:
+        lanes = routing.staying
+        target = lanes[epoch % len(lanes)]
+        some = [slot for slot in range(slots) if (slot + epoch) % 3 == 0 and routing.slots[0][slot] != target]
+        if some and not idle:
+            self._requests[f"moves of epoch {epoch}"] = MoveSlots(operator, tuple(some), target)
+        return usual(self, routing, epoch, idle)
+
+    Controller.message = message  # type: ignore[method-assign]
 
 
 class Restless:

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import Result
@@ -24,7 +26,10 @@ from trimtab.cli.app import app
 from trimtab.errors import FlowError
 from trimtab.planners import PLANNERS
 from trimtab.planners.plan import Plan
+from trimtab.state.envelope import read_record
 from trimtab.state.keyhash import hash_keys, slot_of
+from trimtab.state.records import Claim, claim_name
+from trimtab.state.store import open_store
 
 SLOTS = 12
 LANES = 3
@@ -199,6 +204,7 @@ def test_bad_policies_are_refused_before_anything_starts(spark: SparkSession, tm
         ({"planner": tt.planners.Hotspot}, "which is no Planner"),
         ({"control": {"window": 3}}, "which is no Control"),
         ({"scaler": tt.planners.TargetUtilisation()}, "a scaler needs a planner"),
+        ({"planner": tt.planners.Hotspot(window=9)}, r"say, control=tt.Control\(window=9\)"),
     ):
         with pytest.raises(FlowError, match=message):
             started(spark, tmp_path, **options)
@@ -239,5 +245,29 @@ def test_the_epoch_of_a_move_is_replayed(tmp_path: Path, failpoint: str) -> None
     assert json.loads(claimed.split("\n", 1)[1])["message"]["moves"]
     log = Process(tmp_path, "tests.spark.chaos_flow", "4").wait()
     assert "done" in log, log
+    claims = [claim_of(tmp_path / "ckpt", epoch) for epoch in range(12)]
     assert (tmp_path / "ckpt" / "claims" / f"{6:012d}").read_text() == claimed
+    # What the claim changed is not undone when another driver goes on from there.
+    for before, claim in pairwise(claims):
+        assert claim.routing == before.routing.apply(claim.message)
     assert found(tmp_path) == expected(batches)
+
+
+def claim_of(checkpoint: Path, epoch: int) -> Claim:
+    return read_record(open_store(str(checkpoint)), claim_name(epoch), Claim)
+
+
+def test_numbers_of_numpy_are_numbers_and_others_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_batches(tmp_path / "in", skewed(2, rows=60))
+    run, _ = started(spark, tmp_path, trigger=None)
+    try:
+        run.process_all_available()
+        for ask in (lambda: run.scale(4.0), lambda: run.drain(True), lambda: run.move("totals", "12", 1)):
+            with pytest.raises(FlowError, match="has to be a whole number"):
+                ask()
+        run.move("totals", np.flatnonzero(np.asarray(run.routing.slots[0]) == 0), np.int64(2))
+        until(lambda: 0 not in run.routing.slots[0])
+        run.move("totals", np.int64(3), 0)
+        until(lambda: run.routing.slots[0][3] == 0)
+    finally:
+        run.stop()

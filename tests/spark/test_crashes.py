@@ -12,6 +12,10 @@ import pytest
 from tests.spark.helpers import bids, latest, oracle, write_batches
 from tests.spark.processes import crash_flow
 
+from trimtab.state.envelope import read_record
+from trimtab.state.records import CLAIMS, Claim
+from trimtab.state.store import open_store
+
 # By step and epoch; the sink shares the job of the lanes, or reads what was kept of it.
 FAILPOINTS = (
     ("before_claim", 1, "whole"),
@@ -44,6 +48,13 @@ def output(folder: Path) -> dict[int, tuple[int, ...]]:
     return rows
 
 
+def moves_in_every_epoch(folder: Path) -> bool:
+    """Whether slots moved at the beginning of every epoch whose claim is still there and that had lanes to move to."""
+    store = open_store(str(folder / "ckpt"))
+    claims = [read_record(store, name, Claim) for name in store.list(CLAIMS)]
+    return all(claim.message.moves for claim in claims if len(claim.routing.staying) > 1)
+
+
 def input_batches(folder: Path) -> list[pa.Table]:
     batches = [bids(seed, rows=60, keys=20) for seed in range(EPOCHS)]
     write_batches(folder / "in", batches)
@@ -51,7 +62,7 @@ def input_batches(folder: Path) -> list[pa.Table]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_driver_killed_at_every_step_of_an_epoch(tmp_path: Path) -> None:
     batches = input_batches(tmp_path)
     for number, (failpoint, epoch, way) in enumerate(FAILPOINTS):
@@ -64,11 +75,12 @@ def test_a_driver_killed_at_every_step_of_an_epoch(tmp_path: Path) -> None:
         assert killed, f"{failpoint} was not reached: {log}"
     log = crash_flow(tmp_path, lanes=2).wait()
     assert "done" in log, log
+    assert moves_in_every_epoch(tmp_path)
     assert output(tmp_path) == oracle(batches)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1])
 def test_a_driver_killed_at_random(tmp_path: Path, seed: int) -> None:
     batches = input_batches(tmp_path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from trimtab.ports import ObjectStore
 from trimtab.state.keyed import Flushed, KeyedTable, StateSchema
 from trimtab.state.protocol import Checkpoint
-from trimtab.state.records import Claim, Commit, FlowRecord, OperatorRecord, RunRef, SegmentId, SegmentRecord
+from trimtab.state.records import FORMAT, Claim, Commit, FlowRecord, OperatorRecord, RunRef, SegmentId, SegmentRecord
 from trimtab.state.recovery import Replayable
 from trimtab.state.runs import open_runs
 from trimtab.state.segment import write_segment
@@ -134,7 +134,7 @@ class CountingRng:
 SLOTS = 8
 SCHEMA = StateSchema(pa.schema([("k", pa.int64())]), pa.schema([("v", pa.int64())]), SLOTS, "sums")
 OPERATOR = OperatorRecord("sums", SLOTS, (("k", "bigint"),), (("v", "bigint"),), "logic")
-FLOW = FlowRecord(1, "test", (OPERATOR,))
+FLOW = FlowRecord(FORMAT, "test", (OPERATOR,))
 
 
 def always(claim: Claim) -> bool:

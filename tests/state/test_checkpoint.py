@@ -31,7 +31,7 @@ from trimtab.state.invariants import PREDICATES, check
 from trimtab.state.manifest import Manifest
 from trimtab.state.merging import choose_folds
 from trimtab.state.protocol import FULL_EVERY, Checkpoint
-from trimtab.state.records import Commit, FlowRecord, SegmentId, SegmentRecord, segment_name
+from trimtab.state.records import FORMAT, Commit, FlowRecord, SegmentId, SegmentRecord, segment_name
 from trimtab.state.store import LocalStore
 from trimtab.vocab import Measure
 
@@ -248,20 +248,20 @@ def test_a_full_manifest_that_cannot_be_written_is_tried_again(store: MemoryStor
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (FlowRecord(1, "other", FLOW.operators), "belongs to the flow 'test'"),
-        (FlowRecord(1, "test", ()), r"was made with the keyed operators \['sums'\], the flow now has \[\]"),
+        (FlowRecord(FORMAT, "other", FLOW.operators), "belongs to the flow 'test'"),
+        (FlowRecord(FORMAT, "test", ()), r"was made with the keyed operators \['sums'\], the flow now has \[\]"),
         (
-            FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, name="x"),)),
+            FlowRecord(FORMAT, "test", (msgspec.structs.replace(OPERATOR, name="x"),)),
             "operator 'x', it was made with 'sums'",
         ),
-        (FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, slots=9),)), "'sums' had 8 slots and now has 9"),
-        (FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, kind="x"),)), "was a logic and is now a x"),
+        (FlowRecord(FORMAT, "test", (msgspec.structs.replace(OPERATOR, slots=9),)), "'sums' had 8 slots and now has 9"),
+        (FlowRecord(FORMAT, "test", (msgspec.structs.replace(OPERATOR, kind="x"),)), "was a logic and is now a x"),
         (
-            FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, key=(("k", "string"),)),)),
+            FlowRecord(FORMAT, "test", (msgspec.structs.replace(OPERATOR, key=(("k", "string"),)),)),
             r"had the key \(k bigint\) and now has \(k string\)",
         ),
         (
-            FlowRecord(1, "test", (msgspec.structs.replace(OPERATOR, state=()),)),
+            FlowRecord(FORMAT, "test", (msgspec.structs.replace(OPERATOR, state=()),)),
             r"had the state \(v bigint\) and now has \(\)",
         ),
     ],
@@ -276,6 +276,12 @@ def test_flows_that_do_not_fit_are_refused_by_name_and_fence_nobody(store: Memor
 def test_a_newer_format_is_refused_even_if_its_records_have_changed(store: MemoryStore) -> None:
     store.put_if_absent("flow", encode({"format": 99, "something": "else"}))
     with pytest.raises(CheckpointError, match="format 99, newer than this version's 2: upgrade"):
+        open_checkpoint(store)
+
+
+def test_a_format_from_before_the_first_release_is_refused(store: MemoryStore) -> None:
+    store.put_if_absent("flow", encode(msgspec.structs.replace(FLOW, format=1)))
+    with pytest.raises(CheckpointError, match="format 1, of a version before the first release"):
         open_checkpoint(store)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from trimtab.cli.output import Json, fail, print_json, status
 from trimtab.control.by_hand import Drain, MoveSlots, PlanNow, Request, Scale
-from trimtab.control.from_outside import answer_to, ask
+from trimtab.control.from_outside import ask
 from trimtab.ports import SystemClock, SystemRng
 
 UNANSWERED = 4
@@ -71,15 +71,17 @@ def plan_now_command(context: typer.Context, wait: Wait = 0, as_json: Json = Fal
 
 def _request(context: typer.Context, request: Request, wait: float, as_json: bool) -> None:
     clock = SystemClock()
-    store, record = ask(context.obj, request, clock, SystemRng())
+    asked = ask(context.obj, request, clock, SystemRng())
     status("Asked. It takes effect at the flow's next epoch.")
     until, answer = clock.monotonic() + wait, None
     while wait and answer is None and clock.monotonic() < until:
         time.sleep(LOOK_SECONDS)
-        answer = answer_to(store, record)
+        answer = asked.answer()
+    if wait and answer is None:
+        asked.withdraw()
     if as_json:
-        print_json({"request": record.identity, "epoch": answer and answer.epoch, "answer": answer and answer.why})
+        print_json({"request": asked.identity, "epoch": answer and answer.epoch, "answer": answer and answer.why})
     elif answer is not None:
         typer.echo(f"Epoch {answer.epoch}: {answer.why}")
     if wait and answer is None:
-        fail(f"No answer in {wait:g} seconds: is the flow running?", UNANSWERED)
+        fail(f"No answer in {wait:g} seconds, so the request is taken back: is the flow running?", UNANSWERED)

@@ -6,13 +6,15 @@ ready, as far as it still fits the routing; then, where no planner will do it, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from trimtab.control.by_hand import Request, message_for
+from trimtab.control.events import lanes_named
 from trimtab.control.measure import Layout
+from trimtab.control.plan import Proposal
 from trimtab.errors import FlowError
 from trimtab.vocab import ControlMessage, Move, Routing
 
@@ -48,19 +50,25 @@ class Composition:
         self.add(msgspec.structs.replace(part, requests=(identity,)))
         return ""
 
-    def plan(self, wished: ControlMessage) -> list[str]:
+    def plan(self, proposal: Proposal) -> list[str]:
         """Add what still fits of a plan made for an earlier routing; returns why the rest does not."""
+        wished = proposal.message
         draining = tuple(lane for lane in wished.draining if lane in self.routing.staying)
         if len(draining) >= len(self.routing.staying):
             draining = ()
-        now = self.routing.apply(ControlMessage(draining=draining, lanes=wished.lanes))
+        lanes = self._lanes_for(proposal.staying)
+        now = self.routing.apply(ControlMessage(draining=draining, lanes=lanes))
         refusals = {move: why for move in wished.moves if (why := _refusal(move, now))}
         kept = tuple(move for move in wished.moves if move not in refusals)
-        lanes = wished.lanes if wished.lanes is not None and wished.lanes > len(self.routing.running) else None
         part = msgspec.structs.replace(wished, moves=kept, draining=draining, lanes=lanes)
         # Half a plan does not do what the whole one promised.
         self.add(msgspec.structs.replace(part, expected=None) if refusals else part)
         return list(dict.fromkeys(refusals.values()))
+
+    def _lanes_for(self, staying: int | None) -> int | None:
+        """How many lanes have to run so that so many stay; None if that many do."""
+        more = (staying or 0) - len(self.routing.staying)
+        return len(self.routing.running) + more if more > 0 else None
 
     def message(self) -> ControlMessage:
         """All parts as one."""
@@ -85,17 +93,6 @@ class Composition:
             source = self.begin.slots[operator][slot]
             if source != move.target:
                 yield Move(operator, slot, source, move.target, move.why)
-
-
-def lanes_named(lanes: Iterable[int]) -> str:
-    """
-    >>> lanes_named([2]), lanes_named([1, 3])
-    ('lane 2', 'lanes 1 and 3')
-    """
-    names = [str(lane) for lane in lanes]
-    if len(names) == 1:
-        return f"lane {names[0]}"
-    return f"lanes {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _refusal(move: Move, routing: Routing) -> str:

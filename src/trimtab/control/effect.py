@@ -11,6 +11,7 @@ from trimtab.vocab import Epoch, Expected
 
 ENOUGH = 0.1
 """A plan helped if the unevenness fell by this share of what it promised."""
+DOUBLINGS = 5
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Trial:
 class Confidence:
     """How much a planner is trusted: after `patience` plans in a row that did not help, planning pauses.
 
+    Each pause is twice as long as the one before, up to `2 ** DOUBLINGS` times the first.
+
     >>> doubtful = Confidence(patience=2, period=5).after(False, 10).after(False, 20)
     >>> doubtful.paused_until, doubtful.after(True, 40).failures
     (30, 0)
@@ -70,7 +73,7 @@ class Confidence:
             return replace(self, failures=0, pauses=0)
         if self.failures + 1 < self.patience:
             return replace(self, failures=self.failures + 1)
-        until = epoch + self.period * self.patience * 2**self.pauses
+        until = epoch + self.period * self.patience * 2 ** min(self.pauses, DOUBLINGS)
         return replace(self, failures=0, pauses=self.pauses + 1, paused_until=until)
 
 

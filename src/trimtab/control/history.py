@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from trimtab.control.events import Event
 from trimtab.control.log import read_events, read_measures
@@ -31,6 +32,10 @@ class History:
     def moves(self) -> list[tuple[Epoch, Move]]:
         """Every move of a slot, with the epoch from which on it counts."""
         return [(epoch, move) for epoch, message in self.messages for move in message.moves]
+
+    def table(self) -> list[dict[str, Any]]:
+        """The log of control messages in the fields of AutoFlow's Table I: a row for every pair of lanes."""
+        return [row for epoch, message in self.messages for row in message.table(epoch)]
 
     def of_kind(self, kind: str) -> list[Event]:
         """The events of one kind, such as "refused" or "effect"."""

@@ -10,7 +10,7 @@ still know. What is old goes, so that it stays small however long a flow runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +21,7 @@ from trimtab.errors import CheckpointError, DamagedError
 from trimtab.ports import ObjectStore
 from trimtab.state.envelope import decode, encode, read_record
 from trimtab.state.records import CLAIMS, COMMITS, Claim, Commit, number_of
-from trimtab.vocab import Measure
+from trimtab.vocab import Measure, Routing
 
 REQUESTS = "requests/"
 HISTORY = "history/"
@@ -50,22 +50,33 @@ class MeasuresRecord(msgspec.Struct, frozen=True):
 
 
 class ControlLog:
-    """Writes a driver's measures and events, and takes in requests."""
+    """Writes a driver's measures and events, and takes in requests.
 
-    def __init__(self, store: ObjectStore, term: int) -> None:
+    `check_term` raises a FencedError once another driver has the checkpoint: requests are for that one then, and an
+    overtaken driver deletes nothing.
+    """
+
+    def __init__(self, store: ObjectStore, term: int, check_term: Callable[[str], None]) -> None:
         self._store = store
         self._term = term
+        self._check_term = check_term
         self._written = 0
 
     def requests(self) -> list[RequestRecord]:
         """What was asked for from outside and has not been taken back, in the order in which it was."""
+        names = self._store.list(REQUESTS)
+        if names:
+            self._check_term("it took in requests")
         found = []
-        for name in self._store.list(REQUESTS):
+        for name in names:
             try:
                 found.append(read_record(self._store, name, RequestRecord))
-            except CheckpointError:
-                # Whoever wrote it died in the middle, or knows a newer format: there is nobody to answer.
+            except DamagedError:
+                # Whoever wrote it died in the middle: there is nobody to answer.
                 self._store.delete([name])
+            except CheckpointError:
+                # A newer version's: it stays for one that knows it.
+                continue
         return sorted(found, key=lambda each: (each.at, each.identity))
 
     def claimed(self) -> set[str]:
@@ -75,7 +86,9 @@ class ControlLog:
 
     def forget(self, requests: Iterable[str]) -> None:
         """Take requests away that are answered."""
-        self._store.delete([f"{REQUESTS}{identity}" for identity in requests])
+        if names := [f"{REQUESTS}{identity}" for identity in requests]:
+            self._check_term("it took requests away")
+            self._store.delete(names)
 
     def save_events(self, events: Sequence[Event]) -> None:
         """Keep events; nothing is written where there are none."""
@@ -92,6 +105,7 @@ class ControlLog:
 
     def collect(self) -> None:
         """Let go of what is old."""
+        self._check_term("it collected garbage")
         self._store.delete(self._store.list(HISTORY)[:-KEPT_EVENTS])
         self._store.delete(self._store.list(MEASURES)[:-KEPT_MEASURES])
 
@@ -101,10 +115,15 @@ def put_request(store: ObjectStore, record: RequestRecord) -> None:
     store.put_if_absent(f"{REQUESTS}{record.identity}", encode(record))
 
 
-def newest_measures(store: ObjectStore, number: int) -> list[Measure]:
-    """Those of the last commits."""
+def withdraw_request(store: ObjectStore, identity: str) -> None:
+    """Take back what was asked for, if it is still there."""
+    store.delete([f"{REQUESTS}{identity}"])
+
+
+def newest_measures(store: ObjectStore, number: int) -> list[tuple[Measure, Routing]]:
+    """Those of the last commits, each with the routing under which its epoch ran."""
     commits = [_read(store, name, Commit, None) for name in store.list(COMMITS)[-number:]]
-    return [commit.measure for commit in commits if commit is not None]
+    return [(commit.measure, commit.routing) for commit in commits if commit is not None and commit.routing is not None]
 
 
 def read_measures(store: ObjectStore) -> list[Measure]:
@@ -121,9 +140,7 @@ def read_measures(store: ObjectStore) -> list[Measure]:
 
 def read_events(store: ObjectStore) -> list[Event]:
     """What a checkpoint knows of decisions, oldest first: saved events, and messages that took effect since."""
-    events = [
-        event for name in store.list(HISTORY) for event in _read(store, name, EventsRecord, EventsRecord([])).events
-    ]
+    events = [event for name in store.list(HISTORY) for event in events_of(store, name)]
     applied = {event.epoch for event in events if event.kind == "applied"}
     committed = {number_of(name) for name in store.list(COMMITS)}
     for name in store.list(CLAIMS):
@@ -134,9 +151,14 @@ def read_events(store: ObjectStore) -> list[Event]:
     return sorted(events, key=lambda event: event.at)
 
 
+def events_of(store: ObjectStore, name: str) -> list[Event]:
+    """Those of one blob."""
+    return _read(store, name, EventsRecord, EventsRecord([])).events
+
+
 def _read(store: ObjectStore, name: str, kind: type[T], otherwise: D) -> T | D:
     """A record, or something else where it has just been deleted, or is damaged: nothing depends on it."""
     try:
         return decode(name, store.read(name), kind)
-    except (FileNotFoundError, DamagedError):
+    except (FileNotFoundError, CheckpointError):
         return otherwise

@@ -43,16 +43,34 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What an epoch saw, and the routing under which it ran."""
+
+    measure: Measure
+    routing: Routing
+
+
+@dataclass(frozen=True)
 class Window:
-    """The measures of the last epochs, oldest first. Immutable: a planner can look at it while epochs go on."""
+    """What the last epochs saw, oldest first. Immutable: a planner can look at it while epochs go on.
+
+    A measure without lanes is of a quiet that goes on, and always the newest.
+    """
 
     layout: Layout
     settings: Control
-    measures: tuple[Measure, ...] = ()
+    seen: tuple[Seen, ...] = ()
 
-    def add(self, measure: Measure) -> Window:
-        """The window with one more epoch."""
-        return replace(self, measures=(*self.measures, measure)[-self.settings.window :])
+    def add(self, measure: Measure, routing: Routing) -> Window:
+        """The window with one more epoch, or with a quiet in the place of the one that was known so far."""
+        quiet = bool(self.seen) and not self.seen[-1].measure.lanes
+        # The span of an epoch reaches back to the end of the one before, and has the quiet in it.
+        past = self.seen[:-1] if quiet else self.seen
+        return replace(self, seen=(*past, Seen(measure, routing))[-self.settings.window :])
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(each.measure for each in self.seen)
 
     @property
     def newest(self) -> Epoch:
@@ -78,7 +96,7 @@ class Window:
             draining=np.isin(running, np.array(routing.draining, np.int64)),
             hosts=tuple(self.homes(routing)),
             resources=RESOURCES,
-            window=self._past("busy" if self.settings.load == "busy" else "work"),
+            window=self._busy if self.settings.load == "busy" else self._past("work"),
             limits=self.settings.limits,
         )
 
@@ -88,14 +106,20 @@ class Window:
         return FULL * np.array([busy.get(lane, 0.0) for lane in routing.running]) / (measure.span or 1.0)
 
     def unevenness(self, routing: Routing) -> float:
-        """How uneven the loads of the lanes that stay were in the newest epoch, in percent of their mean."""
-        if not self.measures:
+        """How uneven the loads of the lanes that stay were in the newest epoch with rows, in percent of their mean."""
+        newest = next((measure for measure in reversed(self.measures) if measure.rows), None)
+        if newest is None:
             return 0.0
         stays = np.isin(np.array(routing.running), np.array(routing.staying))
-        return unevenness(self.lane_loads(self.measures[-1], routing)[stays])
+        return unevenness(self.lane_loads(newest, routing)[stays])
 
     def speeds(self, routing: Routing) -> Floats:
-        """How fast each running lane's executor is, 1 being usual: work done in a second of busy time."""
+        """How fast each running lane's executor is, 1 being usual."""
+        return np.array([self._speeds.get(home, 1.0) for home in self.homes(routing)])
+
+    @cached_property
+    def _speeds(self) -> dict[str, float]:
+        """By executor: work done in a second of busy time, against what is usual."""
         spent: dict[str, float] = {}
         done: dict[str, float] = {}
         for each in (lane for measure in self.measures for lane in measure.lanes):
@@ -103,8 +127,8 @@ class Window:
             done[each.executor] = done.get(each.executor, 0.0) + each.work
         rates = {name: done[name] / spent[name] for name in spent if spent[name] > 0 and done[name] > 0}
         usual = float(np.median(list(rates.values()))) if rates else 1.0
-        speeds = np.array([rates.get(home, usual) / usual for home in self.homes(routing)])
-        return np.where(np.abs(speeds - 1) < UNLIKE, 1.0, np.clip(speeds, 0.1, 10.0))
+        speeds = {name: rate / usual for name, rate in rates.items()}
+        return {name: 1.0 if abs(speed - 1) < UNLIKE else min(max(speed, 0.1), 10.0) for name, speed in speeds.items()}
 
     def homes(self, routing: Routing) -> list[str]:
         """The executor that each running lane was on last."""
@@ -117,12 +141,25 @@ class Window:
         return sum(each.span for each in self.measures) or 1.0
 
     def _cpu(self) -> Floats:
-        busy = self._past("busy").sum(axis=0)
+        busy = self._busy.sum(axis=0)
         if self.settings.load == "rows":
             # Rows in the place of seconds, in the same unit: what a row took on average, over all slots.
             work = self._past("work").sum(axis=0)
             busy = work * (busy.sum() / (work.sum() or 1.0))
         return np.asarray(FULL * busy / self.span)
+
+    @cached_property
+    def _busy(self) -> Floats:
+        """Seconds by epoch and slot, as a lane of usual speed would have taken: capacities have the speed in them."""
+        rows = [self._by_slot(each.measure, "busy") * self._speed_of_slots(each) for each in self.seen]
+        return np.stack(rows) if rows else np.zeros((0, self.layout.total))
+
+    def _speed_of_slots(self, seen: Seen) -> Floats:
+        """How fast the lane was that each slot was on."""
+        speed = np.ones(seen.routing.lanes)
+        for each in seen.measure.lanes:
+            speed[each.lane] = self._speeds.get(each.executor, 1.0)
+        return np.concatenate([speed[np.asarray(lanes, np.int64)] for lanes in seen.routing.slots])
 
     def _past(self, field: str) -> Floats:
         """By epoch and slot."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trimtab.control.apply import lanes_named
+from trimtab.control.events import lanes_named
 from trimtab.control.measure import Window
 from trimtab.vocab import Epoch, LaneId, Routing
 
@@ -27,7 +27,17 @@ class Trigger:
         newest = self.window.newest
         if newest <= self.planned:
             return ""
-        return self._lanes() or ("" if self._resting() else self._change() or self._period())
+        return self._lanes() or ("" if self._resting() else self._change() or ("" if self._paused else self._period()))
+
+    def scaling_cause(self) -> str:
+        """Why to ask the scaler now, although planning pauses: too few lanes are no fault of the planner's."""
+        newest = self.window.newest
+        return self._period() if newest > self.planned and self._paused and not self._resting() else ""
+
+    @property
+    def _paused(self) -> bool:
+        """Whether plans did not help of late."""
+        return self.window.newest < self.paused_until
 
     def _lanes(self) -> str:
         if waiting := sorted(set(self.routing.draining) - set(self.routing.emptied)):
@@ -37,10 +47,12 @@ class Trigger:
         return ""
 
     def _resting(self) -> bool:
-        """Slots have moved just now, or plans did not help of late, or too little was measured yet."""
+        """Slots have moved just now, or too little was measured yet."""
         settings, newest = self.window.settings, self.window.newest
         full = len(self.window.measures) == settings.window
-        return newest <= self.moved + settings.cool_down - 1 or newest < self.paused_until or not full
+        # A quiet is peace enough.
+        cooling = newest <= self.moved + settings.cool_down - 1 and bool(self.window.measures[-1].lanes)
+        return cooling or not full
 
     def _change(self) -> str:
         older, newer = self.window.measures[-2:] if len(self.window.measures) > 1 else (None, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,12 @@ import pyarrow as pa
 from trimtab.lane.packing import Header
 from trimtab.ports import Clock
 from trimtab.state.order import Ints
-from trimtab.state.records import SegmentRecord
+from trimtab.state.records import RunRef, SegmentRecord
 from trimtab.vocab import LaneId, OperatorId, SlotMeasures
 
 Floats = npt.NDArray[np.float64]
+Amounts = tuple[Sequence[int], Sequence[float]]
+"""Slots, and how much of something each has."""
 
 
 class Stopwatch:
@@ -61,28 +63,47 @@ class SlotCounts:
 
 @dataclass(frozen=True)
 class Activation:
-    """What an operator put out and wrote in one hop, and the seconds that its logic and its writing took."""
+    """What an operator put out and wrote in one hop, and the seconds that its logic and its writing took.
+
+    The steps behind an operator count as its logic.
+    """
 
     output: pa.Table | None
     segment: SegmentRecord | None
     busy: float
     write: float
 
+    def longer(self, seconds: float) -> Activation:
+        """With more time in its logic."""
+        return replace(self, busy=self.busy + seconds)
+
+
+def held_rows(runs: Sequence[RunRef], owned: Ints) -> Amounts:
+    """The rows of state that some slots hold.
+
+    >>> held_rows([RunRef("a", [0, 2], [0, 3], [3, 7]), RunRef("b", [2], [0], [1])], np.array([1, 2]))
+    ([2, 2], [4.0, 1.0])
+    """
+    slots, rows = _joined([run.slots for run in runs]), _joined([np.subtract(run.stops, run.starts) for run in runs])
+    here = np.isin(slots, owned)
+    return slots[here].tolist(), rows[here].astype(np.float64).tolist()
+
 
 def slot_measures(
-    operator: OperatorId, payloads: Sequence[tuple[Header, pa.Table]], activation: Activation
+    operator: OperatorId, payloads: Sequence[tuple[Header, pa.Table]], activation: Activation, held: Amounts = ([], [])
 ) -> SlotMeasures:
     """An operator's time by slot: that of its logic in proportion to rows that arrived, of its writing to rows written.
 
-    Logic works on all slots at once, so nothing else can tell them apart.
+    Logic works on all slots at once, so nothing else can tell them apart. Where no rows came, `held` are the rows of
+    state that it worked on.
     """
     segment = activation.segment
     written = [] if segment is None else segment.slots
-    slots = np.unique(_joined([*(header.slots for header, _ in payloads), written]))
+    slots = np.unique(_joined([*(header.slots for header, _ in payloads), written, held[0]]))
     rows = _summed(slots, [(header.slots, header.slot_rows) for header, _ in payloads])
     work = _summed(slots, [(header.slots, header.slot_work) for header, _ in payloads])
     weight = [(header.slots, _shares(header.slot_work) * table.nbytes) for header, table in payloads]
-    busy = activation.busy * _shares(work)
+    busy = activation.busy * _shares(work if work.any() else _summed(slots, [held]))
     if segment is not None:
         busy += activation.write * _shares(_summed(slots, [(written, np.diff(segment.offsets).tolist())]))
     return SlotMeasures(
@@ -108,5 +129,5 @@ def _shares(amounts: Sequence[float] | Floats) -> Floats:
     return array / (array.sum() or 1.0)
 
 
-def _joined(parts: Sequence[Sequence[int]]) -> Ints:
+def _joined(parts: Sequence[Sequence[int] | Ints]) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(np.asarray(part, np.int64) for part in parts)])

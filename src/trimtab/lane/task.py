@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from trimtab.lane.context import Context, instant
 from trimtab.lane.logic import joined
-from trimtab.lane.measures import Activation, Stopwatch, slot_measures
+from trimtab.lane.measures import Activation, Stopwatch, held_rows, slot_measures
 from trimtab.lane.pack import run_step
 from trimtab.lane.packing import Header
 from trimtab.lane.program import Leaf, Operator, Program
 from trimtab.ports import Clock, ObjectStore
 from trimtab.state.keyed import KeyedTable
+from trimtab.state.order import Ints
 from trimtab.state.records import RunRef, SegmentId, SegmentRecord
 from trimtab.state.runs import open_runs
 from trimtab.state.segment import write_segment
@@ -86,15 +87,29 @@ class LaneTask:
         headers = [header for payload in rows.values() for header, _ in payload]
         read = watch.lap()
         activations = [self._operator(number, rows[number], watch) for number in range(len(self.program.operators))]
-        leaves = [self._leaf(leaf, activations[leaf.operator].output) for leaf in self.program.leaves]
-        busy, write = watch.lap() + sum(each.busy for each in activations), sum(each.write for each in activations)
+        leaves = []
+        for leaf in self.program.leaves:
+            leaves.append(self._leaf(leaf, activations[leaf.operator].output))
+            activations[leaf.operator] = activations[leaf.operator].longer(watch.lap())
+        busy, write = sum(each.busy for each in activations), sum(each.write for each in activations)
         count, work = sum(header.rows for header in headers), sum(sum(header.slot_work) for header in headers)
         measure = LaneMeasure(self.lane, read + busy + write, read, busy, write, count, work, self.executor)
-        slots = [slot_measures(number, rows[number], each) for number, each in enumerate(activations)]
+        slots = [self._slot_measures(number, rows[number], each) for number, each in enumerate(activations)]
         segments = [each.segment for each in activations if each.segment is not None]
         hot = [key for header in headers for key in header.hot]
         latest = self._latest(headers)
         return LaneReport(self.plan.epoch, self.plan.hop, self.lane, segments, latest, measure, slots, hot), leaves
+
+    def _slot_measures(
+        self, number: OperatorId, payloads: list[tuple[Header, pa.Table]], activation: Activation
+    ) -> SlotMeasures:
+        plan = self.plan.operators[number]
+        # What a watermark alone gives to do, it does to the state that there is.
+        held = held_rows(plan.runs, self._owned(number)) if plan.advanced and not payloads else ([], [])
+        return slot_measures(number, payloads, activation, held)
+
+    def _owned(self, number: OperatorId) -> Ints:
+        return np.flatnonzero(np.asarray(self.plan.routing.slots[number]) == self.lane)
 
     def _latest(self, headers: Iterable[Header]) -> dict[str, int]:
         latest: dict[str, int] = {}
@@ -106,7 +121,7 @@ class LaneTask:
 
     def _operator(self, number: OperatorId, payloads: list[tuple[Header, pa.Table]], watch: Stopwatch) -> Activation:
         operator, plan = self.program.operators[number], self.plan.operators[number]
-        owned = np.flatnonzero(np.asarray(self.plan.routing.slots[number]) == self.lane)
+        owned = self._owned(number)
         state = KeyedTable(operator.state, open_runs(self.store, plan.runs, operator.slots, owned), owned)
         context, body = self._context(operator, plan), operator.body.fresh()
         rows = [table for _, table in payloads]

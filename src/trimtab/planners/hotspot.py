@@ -6,8 +6,8 @@ in descending order and taken if they fit into what is left of half the gap. The
 moves, so the next window does not see the gap again that this one has closed.
 
 Guards that the printed code lacks: nothing happens when no lane counted anything, and slots without rows stay (they
-would all move, since they fit into any gap). Factor and window are unpublished; ours are 0.2 and 5 epochs. One pair of
-lanes a call, as in the paper; `pairs` allows more.
+would all move, since they fit into any gap). Factor and window are unpublished; ours are 0.2 and what a flow's control
+keeps, 5 epochs unless it is told otherwise. One pair of lanes a call, as in the paper; `pairs` allows more.
 
 Our additions: lanes of unlike capacity are compared by count / capacity, and half the gap is what levels the two;
 slots without a lane go to the least loaded one, and lanes that drain are emptied, both before any pair is looked at.
@@ -34,15 +34,15 @@ class Hotspot:
     ([0, 1, 1, 1], 'lane 0 had 189 % of the mean and lane 1 11 %')
     """
 
-    window: int = 5
-    """How many of the last epochs count."""
+    window: int | None = None
+    """How many of the last epochs count; all that the snapshot has if None."""
     factor: float = 0.2
     """The smallest gap to act on, as a share of the most loaded lane."""
     pairs: int = 1
     """How many pairs of lanes are levelled in one call."""
 
     def __post_init__(self) -> None:
-        if self.window < 1:
+        if self.window is not None and self.window < 1:
             raise ProblemError(f"options.window is {self.window}: it has to be at least 1.")
         if not 0 <= self.factor <= 1:
             raise ProblemError(f"options.factor is {self.factor}: it has to be between 0 and 1.")
@@ -53,7 +53,7 @@ class Hotspot:
         """The placement in force with some slots moved off the hottest lane."""
         if refusal := no_lane(snapshot):
             return refusal
-        recent = snapshot.window[-self.window :]
+        recent = snapshot.window if self.window is None else snapshot.window[-self.window :]
         work = _Levelling(snapshot, recent.sum(axis=0) if len(recent) else snapshot.load)
         work.place(np.flatnonzero(~snapshot.placed), "it had no lane")
         for lane in np.flatnonzero(snapshot.draining).tolist():

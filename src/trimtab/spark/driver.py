@@ -25,7 +25,7 @@ from trimtab.errors import CheckpointError, EpochError, HaltedError
 from trimtab.lane.hottest import merged
 from trimtab.lane.program import Program
 from trimtab.lane.task import HopPlan, LaneReport, OperatorPlan
-from trimtab.planners.snapshot import Floats
+from trimtab.planners.snapshot import Ints
 from trimtab.ports import Clock, Rng
 from trimtab.spark.address import SPARK_FOLDER
 from trimtab.spark.engine import Engine
@@ -33,7 +33,7 @@ from trimtab.spark.shape import HeldShape, apply_shape
 from trimtab.state.merging import choose_folds
 from trimtab.state.protocol import Checkpoint
 from trimtab.state.records import Claim, Commit
-from trimtab.vocab import Measure, Routing
+from trimtab.vocab import Measure, Routing, SlotMeasures
 
 
 class EpochDriver:
@@ -67,6 +67,7 @@ class EpochDriver:
         self._lock = threading.RLock()
         self._query: str | None = None
         self._ended = clock.monotonic()
+        self._held = self._measure_state()
         self.timings: deque[dict[str, float]] = deque(maxlen=1000)
         """Seconds of the steps of the newest epochs."""
 
@@ -105,7 +106,6 @@ class EpochDriver:
             if ended or rested < quiet or not self.due():
                 return False
             try:
-                self._control.controller.think()
                 self._run(self._checkpoint.pending_claim() or self._claim(None), session, None)
             except BaseException as error:
                 self.idle_error = error
@@ -185,6 +185,7 @@ class EpochDriver:
     def _run(self, claim: Claim, session: SparkSession, frame: DataFrame | None) -> None:
         steps: dict[str, float] = {}
         began = self._clock.monotonic()
+        self._control.began()
         with self._timed(steps, "plan"):
             plan = self._plan(claim)
         with self._timed(steps, "lanes_and_sinks"):
@@ -194,7 +195,9 @@ class EpochDriver:
         with self._timed(steps, "commit"), self._writing(claim.epoch, "commit"):
             self._checkpoint.commit(self._commit(claim, reports, measure))
         with self._timed(steps, "control"):
-            self._control.measured(measure, claim.message, claim.routing, self._state_bytes())
+            self._held = self._measure_state()
+            state = np.concatenate([size for size, _ in self._held]).astype(np.float64)
+            self._control.measured(measure, claim.message, claim.routing, state)
         with self._timed(steps, "collect_garbage"):
             self._checkpoint.collect_garbage()
         self.timings.append(steps)
@@ -211,15 +214,21 @@ class EpochDriver:
             span=round(span, 6),
             bytes_written=sum(segment.bytes for report in reports for segment in report.segments),
             lanes=[report.measure for report in reports],
-            slots=combined([report.slots for report in reports]),
+            slots=[self._with_state(each) for each in combined([report.slots for report in reports])],
             hot=merged(key for report in reports for key in report.hot),
         )
 
-    def _state_bytes(self) -> Floats:
-        """By slot, operator after operator."""
-        manifest = self._checkpoint.manifest
-        sizes = [manifest.slot_bytes(number, each.slots) for number, each in enumerate(self._program.operators)]
-        return np.concatenate(sizes).astype(np.float64)
+    def _with_state(self, slots: SlotMeasures) -> SlotMeasures:
+        size, keys = (held[slots.slots].tolist() for held in self._held[slots.operator])
+        return msgspec.structs.replace(slots, state=size, keys=keys)
+
+    def _measure_state(self) -> list[tuple[Ints, Ints]]:
+        """Bytes and keys of state by slot, for every operator."""
+        manifest, operators = self._checkpoint.manifest, enumerate(self._program.operators)
+        return [
+            (manifest.slot_bytes(number, each.slots), manifest.slot_rows(number, each.slots))
+            for number, each in operators
+        ]
 
     @contextmanager
     def _writing(self, epoch: int, record: str) -> Iterator[None]:

@@ -17,6 +17,7 @@ from trimtab.control.settings import Control
 from trimtab.errors import FlowError
 from trimtab.flow.topology import Topology
 from trimtab.lane.program import Program
+from trimtab.planners.hotspot import Hotspot
 from trimtab.planners.plan import Planner
 from trimtab.planners.scaler import NoScaling, Scaler
 from trimtab.ports import ObjectStore, SystemClock, SystemRng
@@ -79,10 +80,13 @@ class Flow(Topology):
         policy = Policy(planner, scaler or NoScaling(), control or Control())
         # All that can be refused has been: from here on, another driver of this checkpoint is overtaken.
         state = open_checkpoint(address.store, compiled.record)
-        routing = first_routing(state.routing, lanes, compiled.program, spark.sparkContext.defaultParallelism)
+        pending = state.pending_claim()
+        # An epoch that is claimed runs again with all that its claim changes, and later ones go on from there.
+        last = state.routing if pending is None else pending.routing
+        routing = first_routing(last, lanes, compiled.program, spark.sparkContext.defaultParallelism)
         background = background_of(compiled.program, policy, state, routing)
         driver = EpochDriver(compiled.program, engine, state, routing, background, shape, SystemClock(), SystemRng())
-        query = started(writer.option("checkpointLocation", address.spark), driver, shape, state.pending_claim())
+        query = started(writer.option("checkpointLocation", address.spark), driver, shape, pending)
         return Run(query, driver, background.controller, spark, self.name)
 
 
@@ -107,7 +111,7 @@ def background_of(program: Program, policy: Policy, state: Checkpoint, routing: 
     """Control of a flow, at work, with what earlier runs on the checkpoint measured."""
     controller = Controller(layout_of(program), policy, SystemClock())
     controller.begin(routing, newest_measures(state.store, policy.settings.window))
-    return Background(controller, ControlLog(state.store, state.term), SystemClock())
+    return Background(controller, ControlLog(state.store, state.term, state.check_term), SystemClock())
 
 
 def started(writer: DataStreamWriter, driver: EpochDriver, shape: HeldShape, pending: Claim | None) -> StreamingQuery:
@@ -141,6 +145,12 @@ def check_policy(flow: str, planner: object, scaler: object, control: object) ->
             )
     if scaler is not None and planner is None:
         raise FlowError(f"Flow '{flow}': a scaler needs a planner to move slots; say, planner=tt.planners.Auto().")
+    kept = (control if isinstance(control, Control) else Control()).window
+    if isinstance(planner, Hotspot) and (planner.window or 0) > kept:
+        raise FlowError(
+            f"Flow '{flow}': Hotspot(window={planner.window}) looks at more epochs than are kept; "
+            f"say, control=tt.Control(window={planner.window})."
+        )
 
 
 def history(checkpoint: str | os.PathLike[str]) -> History:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator as operators
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -11,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from trimtab.control.by_hand import Drain, MoveSlots, PlanNow, Request, Scale
 from trimtab.control.history import History
 from trimtab.control.loop import Controller
-from trimtab.errors import TrimtabError
+from trimtab.errors import FlowError, TrimtabError
 from trimtab.planners.snapshot import ClusterSnapshot
 from trimtab.ports import SystemRng
 from trimtab.spark.driver import EpochDriver
@@ -73,18 +74,18 @@ class Run:
         """What this run measured and decided, oldest first. `tt.history(checkpoint)` also knows earlier runs."""
         return History(list(self._controller.measures), list(self._controller.events))
 
-    def move(self, operator: str, slot: int | Sequence[int], lane: int) -> None:
+    def move(self, operator: str, slot: int | Iterable[int], lane: int) -> None:
         """Put one slot of an operator, or several, on a lane, from the next epoch on."""
-        slots = (slot,) if isinstance(slot, int) else tuple(slot)
-        self._ask(MoveSlots(operator, slots, lane))
+        slots = slot if isinstance(slot, Iterable) else [slot]
+        self._ask(MoveSlots(operator, tuple(whole("slot", each) for each in slots), whole("lane", lane)))
 
     def drain(self, lane: int) -> None:
         """Move everything off a lane, then let it go; the lanes that stay take its slots."""
-        self._ask(Drain(lane))
+        self._ask(Drain(whole("lane", lane)))
 
     def scale(self, lanes: int) -> None:
         """Run on so many lanes: new ones are filled, and of too many those with the highest numbers drain."""
-        self._ask(Scale(lanes))
+        self._ask(Scale(whole("lanes", lanes)))
 
     def plan_now(self) -> None:
         """Let the planner plan after the next epoch, whether it is time or not."""
@@ -149,3 +150,17 @@ class Run:
             raise error.with_traceback(None)
         if error is not None:
             raise error
+
+
+def whole(name: str, value: object) -> int:
+    """A number from the user as a plain integer; NumPy's are welcome.
+
+    >>> whole("lane", 3)
+    3
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operators.index(value)  # type: ignore[arg-type]  # that is what is being found out
+    except TypeError:
+        raise FlowError(f"{name} was given {value!r}: it has to be a whole number.") from None

@@ -32,6 +32,11 @@ def settle_flow(store: ObjectStore, flow: FlowRecord) -> None:
         raise CheckpointError(
             f"The checkpoint {store.url} has format {found}, newer than this version's {FORMAT}: upgrade Trimtab."
         )
+    if found < FORMAT:
+        raise CheckpointError(
+            f"The checkpoint {store.url} has format {found}, of a version before the first release: start the flow on "
+            "an empty checkpoint."
+        )
     for difference in _differences(decode(FLOW, blob, FlowRecord), flow):
         raise CheckpointError(
             f"The checkpoint {store.url} does not fit flow '{flow.flow}': {difference}. Change the flow back, or "

@@ -65,9 +65,10 @@ class _Listed:
 
     def __init__(self, store: ObjectStore) -> None:
         self.store = store
-        self.manifests = [number_of(name) for name in store.list(MANIFESTS)]
-        self.commits = [number_of(name) for name in store.list(COMMITS)]
+        # What proves that something else is there comes first: a driver may be at work while this is read.
         self.claims = [number_of(name) for name in store.list(CLAIMS)]
+        self.commits = [number_of(name) for name in store.list(COMMITS)]
+        self.manifests = [number_of(name) for name in store.list(MANIFESTS)]
 
     def newest_committed(self) -> Epoch:
         """A later claim, and a full manifest even if damaged, prove that an epoch was committed."""
