@@ -23,6 +23,7 @@ from trimtab.planners.metrics import load_distance, measure
 from trimtab.planners.milp import Milp
 from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.objective import RESOLUTION, Objective, Score, better, check_objective, score
+from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 from trimtab.planners.topdown import TopDown
@@ -61,6 +62,8 @@ class Auto:
 
     def __post_init__(self) -> None:
         check_objective(self.objective)
+        check_seed(self.seed)
+        check_amount("time_limit", self.time_limit)
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         if (refused := no_lane(snapshot)) is not None:
