@@ -25,8 +25,8 @@ NO_PLAN = 3
 CHARTS = (".svg", ".png", ".pdf")
 BY_PAIRS = ("tasklevel", "naive")
 """Planners that go through every pair of slots with traffic, spread out as it may be."""
-MANY_PAIRS = 2_000_000
-"""More of them than this take those planners minutes, and gigabytes."""
+MANY_PAIRS = 1_000_000
+"""More of them than this take those planners long, and gigabytes in the end."""
 
 
 class Outcome(msgspec.Struct):

@@ -24,8 +24,10 @@ from trimtab.ports import chance
 
 FEW = 400
 ROUNDS = 10
-ATTEMPTS = 20_000
+ATTEMPTS = 50_000
 """Of all rounds, those that promise the most first: some seconds."""
+FAILURES = 2_000
+"""In a row, that end a round: what comes after promises less still."""
 RETURNS = 8
 """Slots that may come back for one that goes."""
 
@@ -69,9 +71,14 @@ class _Rounds:
         self.attached = arrangement.pull_to(arrangement.lanes)
         self.residents = by_label(arrangement.lanes, arrangement.snapshot.lanes)
         members, wishes = by_label(label, units), self._wishes(label, units)
-        tried = [each[: self.attempts].tolist() for each in wishes]
-        self.attempts -= len(tried[0])
-        return sum(self._attempt(members[unit], lane) for unit, lane in zip(*tried, strict=True))
+        found = failed = 0
+        for unit, lane in zip(*(each[: self.attempts].tolist() for each in wishes), strict=True):
+            self.attempts -= 1
+            went = self._attempt(members[unit], lane)
+            found, failed = found + went, 0 if went else failed + 1
+            if failed == FAILURES:
+                break
+        return found
 
     def _wishes(self, label: Ints, units: int) -> tuple[Ints, Ints]:
         """Units that would gain on another lane, and the lane where they would the most; the greatest gain first."""
@@ -112,6 +119,9 @@ class _Rounds:
         arrangement = self.arrangement
         here = int(arrangement.lanes[slots[0]])
         if here == lane or (arrangement.lanes[slots] != here).any():
+            return False
+        moves, cost = (each.sum() for each in arrangement.charge(slots, lane))
+        if not arrangement.affordable(moves, cost):
             return False
         spent = arrangement.moves, arrangement.cost
         gain = self._apply([(slot, lane) for slot in slots.tolist()])
