@@ -10,11 +10,11 @@ import pytest
 
 from trimtab.errors import ProblemError
 from trimtab.planners.albic import Albic
-from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_pairs
+from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_pairs, united
 from trimtab.planners.metrics import load_distance, measure
 from trimtab.planners.milp_solver import Effort, Program, Solution
 from trimtab.planners.plan import Plan
-from trimtab.planners.snapshot import ClusterSnapshot
+from trimtab.planners.snapshot import ClusterSnapshot, Traffic
 
 
 def planned(snapshot: ClusterSnapshot, planner: Albic) -> Plan:
@@ -249,3 +249,11 @@ def test_only_operators_whose_spread_traffic_qualifies_are_paired_slot_by_slot()
         (0, 1): 50.0,
         (2, 6): 4.0,
     }
+
+
+def test_every_set_comes_with_its_own_pairs() -> None:
+    pairs = Traffic.of([(3, 1, 2.0), (0, 2, 5.0), (1, 4, 7.0)])
+    found = [
+        (slots.tolist(), list(zip(inside.source, inside.weight, strict=True))) for slots, inside in united(pairs, 6)
+    ]
+    assert found == [([0, 2], [(0, 5.0)]), ([1, 3, 4], [(3, 2.0), (1, 7.0)]), ([5], [])]

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.planners import gather as module
+from trimtab.planners import gather_tabu
 from trimtab.planners.arrangement import Arrangement
 from trimtab.planners.auto import Auto
 from trimtab.planners.bounds import Bounds, Scales
 from trimtab.planners.checks import random_problem
 from trimtab.planners.gather import FEW, gather
 from trimtab.planners.gather_sets import LARGEST, sets_inside_lanes
+from trimtab.planners.gather_tabu import Tabu
 from trimtab.planners.metrics import imc_gain, lane_loads, measure
 from trimtab.planners.objective import RESOLUTION, better, score, spread, steps
 from trimtab.planners.plan import Plan
@@ -143,3 +145,20 @@ def test_sets_that_are_too_large_fall_into_single_slots() -> None:
     label = sets_inside_lanes((chain[:-1], chain[1:]), np.zeros(len(chain), np.int64))
     assert len(np.unique(label)) == len(chain)
     assert sets_inside_lanes((chain[:-2], chain[1:-1]), np.zeros(len(chain), np.int64)).tolist() == [0] * LARGEST + [1]
+
+
+@pytest.mark.parametrize("limit", [1, 5])
+def test_the_search_ends_by_its_steps(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = random_problem(5, slots=30, lanes=4)
+    arrangement = Arrangement(snapshot, snapshot.lane)
+    monkeypatch.setattr(gather_tabu, "WORK", limit * len(snapshot) ** 2)
+    tabu = Tabu(arrangement, Scales(arrangement, Bounds.capacities(snapshot)), 0)
+    tabu.search(patience=0)
+    assert tabu.steps == 0
+    tabu.search(patience=1)
+    assert tabu.steps <= limit * LARGEST
+    monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(module, "ATTEMPTS", limit)
+    arrangement = Arrangement(snapshot, snapshot.lane)
+    gather(arrangement, Bounds.capacities(snapshot))
+    assert 0 < arrangement.moves <= limit * (1 + module.RETURNS)

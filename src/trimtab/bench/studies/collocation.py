@@ -46,8 +46,6 @@ ROUNDS = 3
 PATIENT = 60.0
 """Rounds and seconds of the solver, so that it stops by rounds on any machine."""
 
-SENSITIVITY_PERIODS = 60
-"""The factor has risen by then as far as it does, or it never will."""
 SENSITIVITY: dict[str, list[float]] = {
     "score_factor": [1.1, 1.5, 50.0, 150.0],
     "max_partition_load": [2.0, 10.0, 40.0],
@@ -153,9 +151,7 @@ def run(progress: Callable[[str], None], quick: bool = False) -> CollocationResu
     sensitivity: dict[str, dict[str, CollocationSeries]] = {}
     for option, values in {} if quick else SENSITIVITY.items():
         progress(f"albic with {option} in {values}")
-        sensitivity[option] = {
-            str(value): follow(albic(**{option: value}), work, SENSITIVITY_PERIODS) for value in values
-        }
+        sensitivity[option] = {str(value): follow(albic(**{option: value}), work, periods) for value in values}
     ours, others = series["albic"], {name: each for name, each in series.items() if name != "albic"}
     lower = {name: _lower(ours, each) for name, each in others.items()}
     mean = work.snapshot(0, work.start).mean
