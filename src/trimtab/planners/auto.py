@@ -17,7 +17,7 @@ import numpy as np
 
 from trimtab.planners.arrangement import Arrangement, Links
 from trimtab.planners.bounds import Bounds
-from trimtab.planners.gather import FEW, gather
+from trimtab.planners.gather import gather
 from trimtab.planners.level import evacuate, level
 from trimtab.planners.live import Live
 from trimtab.planners.metrics import TOLERANCE, load_distance, measure
@@ -33,8 +33,8 @@ BOUNDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 """Percentage points by which lanes may differ from the mean while traffic is gathered for a weighted objective."""
 SMALL = 20_000
 """Slots times lanes up to which an integer programme is worth its time."""
-RESTARTS = 4
-"""So many seeds lead the search on few slots."""
+RESTARTS, FEW = 4, 100
+"""So many seeds lead the search on few slots; for more, one has to do, since each costs its square."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,12 @@
 """Gathering by local search: slots move to where their traffic is, as far as lanes have room and the budget lasts.
 
-Few slots are searched with a tabu list first (gather_tabu.py). Then, and for many slots from the beginning, rounds go
-through what would bring the most: single slots, and sets of slots that share a lane and are joined by the heaviest
-pairs of one of them, since none of a set may gain by going alone. What does not fit where it wants to go is exchanged:
-slots that have the least to do with that lane come back for it. So traffic is gathered between lanes that are full, or
-level, as well. Whatever turns out to be no gain, or beyond bounds or budget, is taken back.
+Rounds go through what would bring the most: single slots, and sets of slots that share a lane and are joined by the
+heaviest pairs of one of them, since none of a set may gain by going alone. What does not fit where it wants to go is
+exchanged: slots that have the least to do with that lane come back for it. So traffic is gathered between lanes that
+are full, or level, as well. Whatever turns out to be no gain, or beyond bounds or budget, is taken back.
+
+Few slots are searched with a tabu list as well (gather_tabu.py), with an even seed after the rounds and with an odd one
+before them: either leads to summits that the other misses.
 """
 
 from __future__ import annotations
@@ -40,9 +42,12 @@ def gather(arrangement: Arrangement, bounds: Bounds, seed: int = 0, patience: in
     if not arrangement.snapshot.total_traffic or len(arrangement.snapshot.staying) < 2:
         return
     scales = Scales(arrangement, bounds)
-    if len(arrangement.lanes) <= FEW:
+    few = len(arrangement.lanes) <= FEW
+    if few and seed % 2:
         Tabu(arrangement, scales, seed).search(patience)
     _Rounds(arrangement, scales, seed).run()
+    if few and not seed % 2:
+        Tabu(arrangement, scales, seed).search(patience)
 
 
 class _Rounds:
