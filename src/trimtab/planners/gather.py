@@ -131,7 +131,7 @@ class _Rounds:
         spent = arrangement.moves, arrangement.cost
         gain = self._apply([(slot, lane) for slot in slots.tolist()])
         if gain > self.least_gain:
-            for back in self._returns(slots, lane, here, gain):
+            for back in self._returns(slots, lane, here):
                 change = self._apply([(slot, here) for slot in back])
                 if gain + change > self.least_gain and self.scales.hold([here, lane]) and self._paid(*spent):
                     return True
@@ -139,14 +139,18 @@ class _Rounds:
         self._apply([(slot, here) for slot in slots.tolist()])
         return False
 
-    def _returns(self, slots: Ints, here: int, there: int, gain: float) -> Iterator[list[int]]:
-        """What may come back so that both lanes are within their bounds, those first that have least to do with it."""
+    def _returns(self, gone: Ints, here: int, there: int) -> Iterator[list[int]]:
+        """Slots that may come back from where some have gone to, so that both lanes are within their bounds.
+
+        Those with the least traffic to the lane that they are on come first. The first answer that will do is taken.
+        """
         least, most = self.scales.lacking(here, there)
         if least <= 0:
             yield []
             return
         arrangement, load = self.arrangement, self.arrangement.snapshot.load
-        staying = self.residents[here][arrangement.lanes[self.residents[here]] == here]
+        staying = np.setdiff1d(self.residents[here], gone)
+        staying = staying[arrangement.lanes[staying] == here]
         staying = staying[(load[staying] <= most) & (load[staying] > 0)]
         staying = staying[np.argsort(self.attached[staying], kind="stable")]
         alone = staying[load[staying] >= least][:1]
