@@ -27,7 +27,7 @@ from trimtab.ports import chance
 FEW = 400
 ROUNDS = 10
 ATTEMPTS = 50_000
-"""Of all rounds, those that promise the most first: some seconds."""
+"""Of all rounds, those that promise the most first: some seconds of 100,000 slots, a fraction of one of 10,000."""
 FAILURES = 2_000
 """In a row, that end a round: what comes after promises less still."""
 RETURNS = 8
