@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trimtab.bench.studies import collocation
+from trimtab.planners.albic import Albic
 
 
 def test_the_quick_study_collocates_and_draws_itself(tmp_path: Path) -> None:
@@ -19,6 +20,16 @@ def test_the_quick_study_collocates_and_draws_itself(tmp_path: Path) -> None:
     assert ours.load_index[-1] < ours.load_index[0] <= 100.5
     collocation.draw(result, tmp_path / "collocation.svg")
     assert (tmp_path / "collocation.svg").stat().st_size > 0
+
+
+def test_sensitivity_is_that_of_the_planner_as_it_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    one = collocation.follow(collocation.albic(rounds=0), collocation.job(1), 1)
+    monkeypatch.setattr(collocation, "follow", lambda planner, *_: asked.append(planner) or one)
+    monkeypatch.setattr(collocation, "PERIODS", 1)
+    collocation.run(lambda text: None)
+    rounds = {each.rounds for each in asked if isinstance(each, Albic)}
+    assert len(asked) > 10 and rounds == {collocation.ROUNDS}
 
 
 def test_collocating_all_pairs_halves_the_load() -> None:

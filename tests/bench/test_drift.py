@@ -21,6 +21,13 @@ def test_the_quick_study_has_the_papers_order_and_draws_itself(tmp_path: Path) -
     assert first == (tmp_path / "drift.svg").read_bytes()
 
 
+def test_a_planner_holds_only_if_it_does_in_all_seeds() -> None:
+    series = dict.fromkeys(("milp", "auto", "flux", "potc"), drift._series([0.5], [0], [0.0]))
+    largest = {"milp": {"1": 0.5, "2": 0.6}, "auto": {"1": 0.5, "2": 1.2}}
+    held = drift.criteria(series, largest)
+    assert held["milp below 1 at every period"] and not held["auto below 1 at every period"]
+
+
 def test_loads_stay_about_three_quarters_of_capacity() -> None:
     means = [each.mean for each in drift.drifting(50)]
     assert min(means) > 70 and max(means) < 85

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trimtab.bench.studies.random_graphs import QUICK, draw, random_graph, run
+from trimtab.bench.studies.random_graphs import PAPER, QUICK, draw, planners, random_graph, run
+from trimtab.planners.tasklevel import TaskLevel
 
 
 def test_the_study_and_its_chart(tmp_path: Path) -> None:
@@ -20,6 +21,11 @@ def test_the_study_and_its_chart(tmp_path: Path) -> None:
     for name in ("one.svg", "other.svg"):
         draw(result, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+
+
+def test_the_papers_task_level_is_the_one_by_traffic() -> None:
+    compared = [planners()[name] for name in PAPER]
+    assert TaskLevel(priority="traffic") in compared and TaskLevel() not in compared
 
 
 @pytest.mark.parametrize("division", ["any", "drawn", "even"])

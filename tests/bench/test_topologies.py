@@ -9,6 +9,15 @@ import msgspec
 from trimtab.bench.studies import topologies
 
 
+def test_a_scheduler_without_any_plan_is_not_lower_than_even() -> None:
+    even, none = topologies.Share(0.9, 5, 50), topologies._mean([None, None])
+    for shares, lower in (({}, True), ({"rebalance": none}, False)):
+        case = topologies.TopologyCase(
+            "made up", 9, {"even": even, "bootstrap": topologies.Share(0.8, 2, 90), **shares}
+        )
+        assert topologies.lower_than_even(case) == lower
+
+
 def test_bootstrap_leaves_what_it_should_between_lanes_and_a_chart_is_drawn(tmp_path: Path) -> None:
     seen: list[str] = []
     result = topologies.run(seen.append, quick=True)

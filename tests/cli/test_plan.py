@@ -89,6 +89,45 @@ def test_no_feasible_plan_is_exit_code_3_and_what_is_missing(trimtab: Trimtab, p
     assert "40" in found.stderr and found.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("planner", ["auto", "bootstrap", "rebalance", "tasklevel", "milp", "albic", "potc", "cola"])
+def test_a_seed_that_is_none_is_named(trimtab: Trimtab, planner: str) -> None:
+    found = trimtab(PROBLEM | {"options": {"seed": -1}}, "--planner", planner)
+    assert (found.returncode, found.stderr) == (2, "trimtab: options.seed is -1: it has to be 0 or more.\n")
+
+
+def test_options_that_are_wrong_cost_only_their_own_planners_the_comparison(trimtab: Trimtab) -> None:
+    found = trimtab(PROBLEM | {"options": {"seed": -1, "time_limit": -1}}, "--compare", "--json")
+    assert found.returncode == 0
+    missing = {each["planner"]: each["missing"] for each in json.loads(found.stdout)["planners"]}
+    assert {name for name, text in missing.items() if text.startswith("options.")} == {
+        *("auto", "bootstrap", "rebalance", "tasklevel", "milp", "albic", "potc", "cola")
+    }
+    assert missing["topdown"] == missing["even"] == ""
+
+
+def test_a_comparison_without_any_feasible_plan_is_exit_code_3(trimtab: Trimtab) -> None:
+    found = trimtab(PROBLEM | {"slots": [{"op": 0, "load": 40.0}, {"op": 1, "load": 2.0}]}, "--compare", "--json")
+    assert found.returncode == 3
+    assert found.stderr.startswith("trimtab: no planner has a feasible plan for")
+    assert all(each["missing"] for each in json.loads(found.stdout)["planners"])
+
+
+def test_planners_that_go_through_all_pairs_are_left_out_of_large_comparisons(
+    trimtab: Trimtab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimtab.cli.plan.MANY_PAIRS", 0)
+    found = trimtab(PROBLEM, "--compare", "--json")
+    outcomes = {each["planner"]: each for each in json.loads(found.stdout)["planners"]}
+    assert outcomes["naive"]["missing"] == "Left out: it goes through all 1 pairs of slots with traffic."
+    assert outcomes["tasklevel"]["answer"] is None and outcomes["topdown"]["answer"] is not None
+
+
+def test_a_chart_of_unknown_format_is_refused_before_anything_is_planned(trimtab: Trimtab) -> None:
+    found = trimtab(PROBLEM, "--compare", "--plot", "chart.txt")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "trimtab: --plot chart.txt: its name has to end with .svg, .png or .pdf.\n"
+
+
 def test_all_planners_side_by_side_with_a_chart(trimtab: Trimtab, tmp_path: Path) -> None:
     chart = tmp_path / "charts" / "compared.svg"
     found = trimtab(PROBLEM, "--compare", "--plot", str(chart))

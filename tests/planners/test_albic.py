@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 from trimtab.errors import ProblemError
 from trimtab.planners.albic import Albic
-from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_pairs
+from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_pairs, united
 from trimtab.planners.metrics import load_distance, measure
+from trimtab.planners.milp_solver import Effort, Program, Solution
 from trimtab.planners.plan import Plan
-from trimtab.planners.snapshot import ClusterSnapshot
+from trimtab.planners.snapshot import ClusterSnapshot, Traffic
 
 
 def planned(snapshot: ClusterSnapshot, planner: Albic) -> Plan:
@@ -201,3 +203,57 @@ def test_draining_lanes_are_emptied_and_never_pinned_to() -> None:
 def test_options_that_make_no_sense_are_refused_by_name(options: dict[str, float]) -> None:
     with pytest.raises(ProblemError, match=rf"options\.{next(iter(options))} is"):
         Albic(**options)  # type: ignore[arg-type]
+
+
+def test_one_time_limit_is_for_all_that_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def slow(program: Program, effort: Effort, start: Any = None) -> Solution:
+        given.append(effort.seconds)
+        return Solution(None, -np.inf, seconds=2.0)
+
+    monkeypatch.setattr("trimtab.planners.milp_search.solve", slow)
+    traffic = [(0, 4, 9.0), (1, 5, 8.0), (2, 6, 7.0), (3, 7, 6.0)]
+    loads = np.array([[1.3, 2.9, 3.7, 1.1, 2.3, 1.9, 0.7, 3.1]]).T
+    snapshot = replace(chain([0, 0, 1, 1, 0, 0, 1, 2], traffic), loads=loads)
+    planned(snapshot, Albic(max_load_distance=0.0, gap=0.0, time_limit=5.0))
+    assert given == [5.0, 3.0, 1.0]
+
+
+def test_a_flow_that_is_one_pinned_set_has_nothing_left_to_level() -> None:
+    snapshot = ClusterSnapshot.of(
+        load=[1.0] * 7,
+        operator=[0] * 3 + [1] * 4,
+        lane=[0] * 6 + [1],
+        capacity=[100, 100],
+        traffic=[(0, 3, 5.0), (0, 4, 5.0), (1, 4, 5.0), (1, 5, 5.0), (2, 5, 5.0), (2, 6, 5.0)],
+    )
+    assert planned(snapshot, Albic()).lanes.tolist() == [0] * 7
+
+
+def test_only_operators_whose_spread_traffic_qualifies_are_paired_slot_by_slot() -> None:
+    flow = ClusterSnapshot.of(
+        load=[1] * 9,
+        operator=[0, 1, 2, 2, 2, 2, 3, 3, 3],
+        lane=[0] * 9,
+        capacity=[9],
+        traffic=[(2, 6, 3.0)],
+        groups=[(0, 1, 50.0), (0, 2, 10.0), (2, 3, 12.0)],
+    )
+    pairs = qualifying_pairs(flow, 0.1)
+    assert set(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)) == set(
+        zip(flow.pairs.source.tolist(), flow.pairs.target.tolist(), strict=True)
+    )
+    pairs = qualifying_pairs(flow, 1.5)
+    assert dict(zip(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True), pairs.weight, strict=True)) == {
+        (0, 1): 50.0,
+        (2, 6): 4.0,
+    }
+
+
+def test_every_set_comes_with_its_own_pairs() -> None:
+    pairs = Traffic.of([(3, 1, 2.0), (0, 2, 5.0), (1, 4, 7.0)])
+    found = [
+        (slots.tolist(), list(zip(inside.source, inside.weight, strict=True))) for slots, inside in united(pairs, 6)
+    ]
+    assert found == [([0, 2], [(0, 5.0)]), ([1, 3, 4], [(3, 2.0), (1, 7.0)]), ([5], [])]

@@ -13,7 +13,7 @@ from trimtab.errors import ProblemError
 from trimtab.planners.metrics import load_distance, measure, missing
 from trimtab.planners.milp import Milp
 from trimtab.planners.milp_bound import distance_bound
-from trimtab.planners.milp_problem import Levelling, SlotSet, levelling
+from trimtab.planners.milp_problem import Allowance, Levelling, SlotSet, levelling
 from trimtab.planners.optimal import Optimal
 from trimtab.planners.plan import Infeasible, Plan
 from trimtab.planners.snapshot import ClusterSnapshot
@@ -196,6 +196,23 @@ def scattered(slots: int, lanes: int, budget: int | None) -> ClusterSnapshot:
     load *= 50 * lanes / load.sum()
     lane = np.arange(slots) % lanes
     return ClusterSnapshot.of(load=load, state=load, lane=lane, capacity=[100] * lanes, max_moves=budget)
+
+
+def test_without_time_the_start_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("there is no time for this")
+
+    monkeypatch.setattr("trimtab.planners.milp_search.solve", never)
+    monkeypatch.setattr("trimtab.planners.milp_search.respend", never)
+    snapshot = scattered(60, 20, budget=3)
+    assert 0 < len(planned(snapshot, Milp(time_limit=0)).moved(snapshot)) <= 3
+
+
+def test_searches_without_the_solver_end_with_their_exchanges() -> None:
+    snapshot, allowance = scattered(300, 20, budget=12), Allowance(5.0, exchanges=30)
+    plan = Milp().plan_sets(snapshot, (), allowance)
+    assert isinstance(plan, Plan) and allowance.exchanges == 0
+    assert load_distance(snapshot, plan.lanes) < load_distance(snapshot, snapshot.lane)
 
 
 @pytest.mark.parametrize("options", [{"time_limit": -1.0}, {"gap": float("nan")}, {"rounds": -1}, {"seed": -1}])

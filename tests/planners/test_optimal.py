@@ -73,6 +73,12 @@ def test_too_large_an_instance_is_refused_with_the_limit(objective: str) -> None
     assert "an exact answer takes 262144 at most" in answer.missing
 
 
+def test_any_number_of_unlike_slots_is_refused_in_a_sentence() -> None:
+    answer = Optimal().plan(ClusterSnapshot.of(load=np.arange(20_000) + 1.0, capacity=[500, 500]))
+    assert isinstance(answer, Infeasible)
+    assert "2^20000 ways" in answer.missing
+
+
 def test_the_limit_is_an_option() -> None:
     flow = ClusterSnapshot.of(load=[1.0, 2, 3], capacity=[5, 5])
     answer = Optimal(limit=10).plan(flow)
@@ -80,3 +86,17 @@ def test_the_limit_is_an_option() -> None:
     assert answer.missing.endswith("options.limit is 10.")
     with pytest.raises(ProblemError, match=r"^options\.limit is 0: it has to be 1 or more"):
         Optimal(limit=0)
+
+
+@pytest.mark.parametrize("load", [0.7, 0.1, 1e-6, 1e6])
+def test_what_is_perfectly_level_is_found_whatever_the_sums_are_rounded_to(load: float) -> None:
+    answer = Optimal("balance").plan(ClusterSnapshot.of(load=[load] * 12, capacity=[100, 100]))
+    assert isinstance(answer, Plan)
+    assert np.bincount(answer.lanes).tolist() == [6, 6]
+
+
+def test_slots_that_are_alike_cost_no_more_memory_than_one_of_them() -> None:
+    flow = ClusterSnapshot.of(
+        load=[1.0] * 100_001, operator=[0] * 100_000 + [1], capacity=[90_000] * 2, groups=[(0, 1, 8.0)]
+    )
+    assert isinstance(Optimal(limit=10).plan(flow), Infeasible)

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.errors import ProblemError
+from trimtab.planners.departures import Departures
 from trimtab.planners.metrics import lane_loads
+from trimtab.planners.nearness import Nearness
 from trimtab.planners.plan import Plan
 from trimtab.planners.reassign import Reassign
 from trimtab.planners.snapshot import ClusterSnapshot
@@ -96,3 +98,24 @@ def test_a_ring_of_operators_is_no_obstacle() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(ProblemError, match=r"options\.threshold is -1"):
         Reassign(threshold=-1)
+
+
+@given(st.integers(0, 10_000))
+def test_slots_leave_in_the_order_of_what_they_exchange_with_others_by_then(seed: int) -> None:
+    random = chance(seed)
+    pairs = {(int(one), int(other)) for one, other in random.integers(0, 20, (30, 2)) if one < other}
+    snapshot = random_cluster(seed, traffic=[(*pair, float(random.integers(1, 5))) for pair in sorted(pairs)])
+    near = Nearness.by_traffic(snapshot)
+    for slot, lane in enumerate(snapshot.lane.tolist()):
+        near.put(slot, lane)
+    left = np.flatnonzero(snapshot.lane == 0)
+    departures = Departures(near, left, 0)
+    while left.size:
+        exchanged = [float(np.delete(near.of(slot), 0).sum()) for slot in left.tolist()]
+        expected = left[np.isclose(exchanged, max(exchanged))][0]
+        assert departures.next() == expected
+        if random.random() < 0.7:
+            near.put(int(expected), int(random.integers(1, 4)))
+            departures.left(int(expected))
+        left = left[left != expected]
+    assert departures.next() is None

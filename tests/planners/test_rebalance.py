@@ -129,4 +129,6 @@ def test_nearness_is_that_of_all_pairs_spread_out() -> None:
         for slot in range(len(snapshot)):
             assert near.of(slot) == pytest.approx(by_lane[slot])
             remote = by_lane[slot].sum() - by_lane[slot][lanes[slot]]
-            assert near.remote(np.array([slot]), int(lanes[slot])) == pytest.approx([remote])
+            here = int(lanes[slot])
+            by_operator = near.remote_by_operator(here)[snapshot.operator[slot]]
+            assert near.remote_singly(np.array([slot]), here)[0] + by_operator == pytest.approx(remote)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimtab.planners.arrangement import Arrangement
+from trimtab.planners.bounds import Bounds
 from trimtab.planners.checks import random_problem
 from trimtab.planners.gather import FEW, gather
 from trimtab.planners.level import evacuate, level
@@ -120,7 +121,7 @@ def test_gathering_finds_the_best_of_few_slots(seed: int) -> None:
     for restart in range(3):
         arrangement = Arrangement(snapshot, snapshot.lane)
         evacuate(arrangement)
-        gather(arrangement, snapshot.capacity, restart)
+        gather(arrangement, Bounds.capacities(snapshot), restart)
         assert (arrangement.loads <= snapshot.capacity).all()
         consistent(arrangement)
         found.append(imc_gain(snapshot, arrangement.lanes))
@@ -138,11 +139,11 @@ def test_gathering_many_slots_brings_partners_together() -> None:
         traffic=[(slot, slot + pairs, 1.0) for slot in range(pairs)],
     )
     arrangement = Arrangement(snapshot, lanes)
-    gather(arrangement, snapshot.capacity)
+    gather(arrangement, Bounds.capacities(snapshot))
     assert imc_gain(snapshot, arrangement.lanes) > 0.95 * pairs
     assert (arrangement.loads <= snapshot.capacity).all()
     bounded = Arrangement(snapshot.within(Limits(max_moves=10)), lanes)
-    gather(bounded, snapshot.capacity)
+    gather(bounded, Bounds.capacities(snapshot))
     assert bounded.moves == 10
 
 

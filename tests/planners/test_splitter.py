@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from trimtab.errors import ProblemError
 from trimtab.planners.splitter import Splitter, SplitterState
-from trimtab.planners.splitter_clusters import agglomerate, alpha, distance, features
+from trimtab.planners.splitter_clusters import agglomerate, alpha, features
 from trimtab.planners.splitter_curves import UNITS, curve, knee, regressed
 
 
@@ -137,7 +137,8 @@ def test_the_distance_is_the_papers() -> None:
         scale * abs(math.log(curves[0][100] / curves[1][200])),
         scale * abs(math.log(curves[0][UNITS] / curves[1][UNITS])),
     )
-    assert distance(*points) == pytest.approx(wanted) and distance(points[0], points[0]) == 0
+    assert agglomerate(np.array(points), wanted * 1.01).tolist() == [0, 0]
+    assert agglomerate(np.array(points), wanted * 0.99).tolist() == [0, 1]
     assert alpha(tilt) == pytest.approx(1)
 
 

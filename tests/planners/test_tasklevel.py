@@ -14,7 +14,7 @@ from trimtab.planners.metrics import imc_gain, slots_by_operator, utilisation
 from trimtab.planners.plan import Infeasible, Plan
 from trimtab.planners.snapshot import ClusterSnapshot
 from trimtab.planners.tasklevel import TaskLevel
-from trimtab.planners.topdown import TopDown
+from trimtab.planners.topdown import TopDown, refine_granularity
 
 
 def planned(snapshot: ClusterSnapshot, planner: TaskLevel | None = None) -> np.ndarray:
@@ -113,3 +113,13 @@ def test_balance_that_cannot_be_kept_is_said() -> None:
     assert isinstance(answer, Infeasible) and "options.balance" in answer.missing
     with pytest.raises(ProblemError, match=r"options\.balance"):
         TaskLevel(balance=1.0)
+
+
+def test_a_flow_too_coarse_for_its_lanes_is_told_how_finely_to_divide_it() -> None:
+    coarse = ClusterSnapshot.of(load=[60, 60, 60], operator=[0, 0, 1], capacity=[100, 100], groups=[(0, 1, 1.0)])
+    answer = TaskLevel().plan(coarse)
+    assert isinstance(answer, Infeasible)
+    assert "6 of operator0, 3 of operator1, it would fit" in answer.missing
+    assert isinstance(TaskLevel().plan(refine_granularity(coarse)), Plan)
+    full = TaskLevel().plan(ClusterSnapshot.of(load=[90, 90, 90], capacity=[100, 100]))
+    assert isinstance(full, Infeasible) and "would fit" not in full.missing

@@ -12,7 +12,7 @@ from trimtab.errors import ProblemError
 from trimtab.planners.metrics import imc_gain, lane_loads, slots_by_operator, utilisation
 from trimtab.planners.plan import Infeasible, Plan
 from trimtab.planners.snapshot import ClusterSnapshot
-from trimtab.planners.topdown import TopDown
+from trimtab.planners.topdown import TopDown, refine_granularity
 
 
 def figure_2(lanes: int = 4) -> ClusterSnapshot:
@@ -196,3 +196,13 @@ def test_scaling_loads_and_capacities_alike_changes_nothing(flow: ClusterSnapsho
     assert type(one) is type(other)
     if isinstance(one, Plan) and isinstance(other, Plan):
         assert np.array_equal(one.lanes, other.lanes)
+
+
+def test_a_flow_too_coarse_for_its_lanes_is_told_how_finely_to_divide_it() -> None:
+    coarse = ClusterSnapshot.of(load=[60, 60, 60], operator=[0, 0, 1], capacity=[100, 100], groups=[(0, 1, 1.0)])
+    answer = TopDown().plan(coarse)
+    assert isinstance(answer, Infeasible)
+    assert "6 of operator0, 3 of operator1, it would fit" in answer.missing
+    assert isinstance(TopDown().plan(refine_granularity(coarse)), Plan)
+    full = TopDown().plan(ClusterSnapshot.of(load=[90, 90, 90], capacity=[100, 100]))
+    assert isinstance(full, Infeasible) and "would fit" not in full.missing

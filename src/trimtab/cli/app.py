@@ -18,7 +18,16 @@ from trimtab.cli.ctl import ctl
 from trimtab.cli.demo import demo, show
 from trimtab.cli.live import measuring_command, move_command, skew_command
 from trimtab.cli.output import Json, errors, fail, print_json, status
-from trimtab.cli.plan import BAD_FILE, compare_file, compare_table, draw_comparison, plan_file, show_plan
+from trimtab.cli.plan import (
+    BAD_FILE,
+    NO_PLAN,
+    check_chart,
+    compare_file,
+    compare_table,
+    draw_comparison,
+    plan_file,
+    show_plan,
+)
 from trimtab.cli.tables import floor_table, growth_table, keyed_table
 from trimtab.errors import ProblemError, TrimtabError
 from trimtab.spark.session import doctor, session
@@ -73,6 +82,8 @@ def plan_command(
     """Plan a problem file: exit code 2 for a bad file, 3 where there is no feasible plan."""
     if plot is not None and not compare:
         raise typer.BadParameter("a chart is drawn with --compare only", param_hint="--plot")
+    if plot is not None:
+        check_chart(plot)
     if not compare:
         show_plan(plan_file(file, planner, core), file, as_json)
         return
@@ -83,6 +94,8 @@ def plan_command(
         print_json({"file": str(file), "planners": outcomes})
     else:
         Console().print(compare_table(outcomes))
+    if not any(each.feasible for each in outcomes):
+        fail(f"no planner has a feasible plan for {file}", NO_PLAN)
 
 
 @bench.command("planners")

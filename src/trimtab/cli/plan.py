@@ -22,6 +22,11 @@ from trimtab.ports import Clock, SystemClock
 
 BAD_FILE = 2
 NO_PLAN = 3
+CHARTS = (".svg", ".png", ".pdf")
+BY_PAIRS = ("tasklevel", "naive")
+"""Planners that go through every pair of slots with traffic, spread out as it may be."""
+MANY_PAIRS = 1_000_000
+"""More of them than this take those planners long, and gigabytes in the end."""
 
 
 class Outcome(msgspec.Struct):
@@ -32,6 +37,10 @@ class Outcome(msgspec.Struct):
     answer: AnswerFile | None = None
     missing: str = ""
 
+    @property
+    def feasible(self) -> bool:
+        return self.answer is not None and not self.missing
+
 
 def plan_file(path: Path, name: str, core: bool) -> Outcome:
     """Read a problem and have it planned; a ProblemError names the field that is wrong."""
@@ -40,18 +49,31 @@ def plan_file(path: Path, name: str, core: bool) -> Outcome:
 
 
 def compare_file(path: Path, core: bool) -> list[Outcome]:
-    """Every planner on one problem. Options of the file go to the planners that have them."""
+    """Every planner on one problem. Options of the file go to the planners that have them.
+
+    A planner that refuses its options, or would take too long for the problem's size, has that as its outcome.
+    """
     snapshot, options = _read(path)
     if unknown := options.keys() - set().union(*map(option_names, PLANNERS.values())):
         raise ProblemError(f"options.{min(unknown)}: no planner has such an option.")
-    outcomes = []
-    for name, kind in PLANNERS.items():
-        own = {key: value for key, value in options.items() if key in option_names(kind)}
-        try:
-            outcomes.append(outcome(snapshot, name, with_options(kind, own), core, SystemClock()))
-        except ProblemError as error:
-            outcomes.append(Outcome(name, 0.0, None, str(error)))
-    return outcomes
+    return [_compared(snapshot, name, options, core) for name in PLANNERS]
+
+
+def _compared(snapshot: ClusterSnapshot, name: str, options: dict[str, Any], core: bool) -> Outcome:
+    kind = PLANNERS[name]
+    if name in BY_PAIRS and (pairs := _pairs(snapshot)) > MANY_PAIRS:
+        return Outcome(name, 0.0, None, f"Left out: it goes through all {pairs} pairs of slots with traffic.")
+    own = {key: value for key, value in options.items() if key in option_names(kind)}
+    try:
+        return outcome(snapshot, name, with_options(kind, own), core, SystemClock())
+    except ProblemError as error:
+        return Outcome(name, 0.0, None, str(error))
+
+
+def _pairs(snapshot: ClusterSnapshot) -> int:
+    """How many pairs of slots have traffic, that of whole operators spread out."""
+    groups, sizes = snapshot.groups, snapshot.sizes
+    return len(snapshot.traffic) + int((sizes[groups.source] * sizes[groups.target]).sum())
 
 
 def outcome(snapshot: ClusterSnapshot, name: str, planner: Planner, core: bool, clock: Clock) -> Outcome:
@@ -62,6 +84,12 @@ def outcome(snapshot: ClusterSnapshot, name: str, planner: Planner, core: bool, 
     if isinstance(found, Infeasible):
         return Outcome(name, seconds, None, found.missing)
     return Outcome(name, seconds, answer(name, snapshot, found, seconds), missing(snapshot, found.lanes))
+
+
+def check_chart(path: Path) -> None:
+    """Raise a ProblemError for a chart in a format that there is none of, before anything is planned for it."""
+    if path.suffix.lower() not in CHARTS:
+        raise ProblemError(f"--plot {path}: its name has to end with {', '.join(CHARTS[:-1])} or {CHARTS[-1]}.")
 
 
 def show_plan(found: Outcome, snapshot_path: Path, as_json: bool) -> None:

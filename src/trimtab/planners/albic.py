@@ -24,7 +24,7 @@ from trimtab.planners.albic_reasons import Pair, explained
 from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_pairs
 from trimtab.planners.metrics import load_distance, utilisation
 from trimtab.planners.milp import Milp
-from trimtab.planners.milp_problem import SlotSet
+from trimtab.planners.milp_problem import Allowance, SlotSet
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Ints, Traffic
 from trimtab.ports import chance
@@ -39,7 +39,8 @@ class Albic:
 
     `score_factor` is sF: between 1, where traffic spread evenly qualifies, and the number of downstream slots, where
     nothing does. `max_partition_load` is maxPL, in percent of a lane; `max_load_distance` is maxLD, by default the
-    one of the problem's limits. `pairs_per_call` above 1 is not the paper's: it converges faster.
+    one of the problem's limits. `pairs_per_call` above 1 is not the paper's: it converges faster. `time_limit` is in
+    seconds of the solver, for the whole plan however often it is solved again.
 
     >>> flow = ClusterSnapshot.of(
     ...     load=[3, 3, 3, 3], lane=[0, 0, 1, 1], operator=[0, 0, 1, 1], capacity=[10, 10],
@@ -87,13 +88,13 @@ class Albic:
     def _plans(self, snapshot: ClusterSnapshot, wanted: float) -> Iterator[Plan | Infeasible]:
         """Ever smaller sets with new pairs, and at last neither."""
         pairs = qualifying_pairs(snapshot, self.score_factor)
-        apart = self._apart(snapshot, pairs)
+        apart, allowance = self._apart(snapshot, pairs), Allowance(self.time_limit)
         for sets in self._partitions(snapshot, pairs):
             improved = _Improvement(snapshot, sets, wanted)
             chosen = improved.collocate(apart, self.pairs_per_call)
-            yield self._solve(snapshot, improved.sets(), chosen)
+            yield self._solve(snapshot, improved.sets(), chosen, allowance)
         if len(apart) and self.pairs_per_call:
-            yield self._solve(snapshot, [], [])
+            yield self._solve(snapshot, [], [], allowance)
 
     def _partitions(self, snapshot: ClusterSnapshot, pairs: Traffic) -> Iterator[list[Ints]]:
         """The sets of step 2 for maxPL, half of it and so on, each time they differ; the last time there are none."""
@@ -117,8 +118,10 @@ class Albic:
             most /= 2
             yield most
 
-    def _solve(self, snapshot: ClusterSnapshot, sets: list[SlotSet], chosen: list[Pair]) -> Plan | Infeasible:
-        plan = self._milp().plan_sets(snapshot, sets)
+    def _solve(
+        self, snapshot: ClusterSnapshot, sets: list[SlotSet], chosen: list[Pair], allowance: Allowance
+    ) -> Plan | Infeasible:
+        plan = self._milp().plan_sets(snapshot, sets, allowance)
         return plan if isinstance(plan, Infeasible) else explained(snapshot, plan, sets, chosen)
 
     def _apart(self, snapshot: ClusterSnapshot, pairs: Traffic) -> Traffic:
@@ -147,7 +150,7 @@ class _Improvement:
         self.spent = np.zeros(2)
         limits = snapshot.limits
         bounds = limits.max_migration, limits.max_moves
-        self.budget = np.array([np.inf if each is None else each for each in bounds]) * (1 + 1e-9)
+        self.budget = np.array([np.inf if each is None else float(each) for each in bounds]) * (1 + 1e-9)
 
     def collocate(self, pairs: Traffic, count: int) -> list[Pair]:
         """Pin up to `count` pairs that can be brought together; they come first."""

@@ -16,23 +16,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from trimtab.planners.arrangement import Arrangement, Links
-from trimtab.planners.gather import FEW, PATIENCE, gather
+from trimtab.planners.bounds import Bounds
+from trimtab.planners.gather import gather
 from trimtab.planners.level import evacuate, level
 from trimtab.planners.live import Live
-from trimtab.planners.metrics import load_distance, measure
+from trimtab.planners.metrics import TOLERANCE, load_distance, measure
 from trimtab.planners.milp import Milp
 from trimtab.planners.milp_reasons import level_reasons
-from trimtab.planners.objective import RESOLUTION, Objective, Score, better, check_objective, score
+from trimtab.planners.objective import RESOLUTION, Objective, Score, better, check_objective, score, spread, steps
+from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, no_lane
-from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
+from trimtab.planners.snapshot import ClusterSnapshot, Ints
 from trimtab.planners.topdown import TopDown
 
 BOUNDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-"""Percentage points by which lanes may be above the mean while traffic is gathered for a weighted objective."""
+"""Percentage points by which lanes may differ from the mean while traffic is gathered for a weighted objective."""
 SMALL = 20_000
 """Slots times lanes up to which an integer programme is worth its time."""
-RESTARTS = 4
-"""So many seeds lead the search on few slots."""
+RESTARTS, FEW = 4, 100
+"""So many seeds lead the search on few slots; for more, one has to do, since each costs its square."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,8 @@ class Auto:
 
     def __post_init__(self) -> None:
         check_objective(self.objective)
+        check_seed(self.seed)
+        check_amount("time_limit", self.time_limit)
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         if (refused := no_lane(snapshot)) is not None:
@@ -100,22 +104,25 @@ class Auto:
         if self.objective != "traffic":
             level(base)
             yield base.lanes
-        for room in self._rooms(snapshot, base.lanes):
+        for bounds in self._bounds(snapshot, base):
             for restart in range(RESTARTS if len(snapshot) <= FEW else 1):
                 arrangement = Arrangement(snapshot, base.lanes, links)
-                gather(arrangement, room, self.seed + restart, PATIENCE)
+                gather(arrangement, bounds, self.seed + restart)
                 yield arrangement.lanes
 
-    def _rooms(self, snapshot: ClusterSnapshot, lanes: Ints) -> Iterator[Floats]:
-        """How full lanes may get while traffic is gathered."""
+    def _bounds(self, snapshot: ClusterSnapshot, base: Arrangement) -> Iterator[Bounds]:
+        """What lanes may carry while traffic is gathered."""
+        reached = load_distance(snapshot, base.lanes)
         if self.objective == "traffic":
-            yield snapshot.capacity
-            return
-        reached = max(load_distance(snapshot, lanes), RESOLUTION)
-        bounds = {reached} if self.objective == "balance" else {reached, *(each for each in BOUNDS if each > reached)}
-        for bound in sorted(bounds):
-            most = (snapshot.mean + bound) / 100 * snapshot.capacity
-            yield most if self.objective == "balance" else np.minimum(most, snapshot.capacity)
+            yield Bounds.capacities(snapshot)
+        elif self.objective == "balance":
+            # As far as the score sees no difference, so that what is gathered is never lost for the balance it costs.
+            figures = reached, spread(snapshot, base.loads)
+            yield Bounds.around_mean(snapshot, *(RESOLUTION * (steps(each) + TOLERANCE / 2) for each in figures))
+        else:
+            least = max(reached, RESOLUTION)
+            for bound in sorted({least, *(each for each in BOUNDS if each > least)}):
+                yield Bounds.around_mean(snapshot, bound).at_most(snapshot.capacity)
 
     def _explained(self, snapshot: ClusterSnapshot, best: Candidate, links: Links) -> Plan:
         after = measure(snapshot, best.lanes)

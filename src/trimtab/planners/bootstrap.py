@@ -20,6 +20,7 @@ from trimtab.errors import ProblemError
 from trimtab.planners.linearisation import linearise
 from trimtab.planners.nearness import Nearness
 from trimtab.planners.one_pass import Misfit, Placement, place
+from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Floats
 
@@ -40,6 +41,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         if self.tasks_per_lane is not None and self.tasks_per_lane < 1:
             raise ProblemError(f"options.tasks_per_lane is {self.tasks_per_lane}: it has to be at least 1.")
+        check_seed(self.seed)
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         """A lane for every slot, whatever the loads."""

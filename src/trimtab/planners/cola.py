@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trimtab.errors import ProblemError
+from trimtab.planners.options import check_seed
 from trimtab.planners.partition import known_pairs, partition
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot
@@ -37,8 +38,7 @@ class Cola:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.tolerance) and self.tolerance > 0):
             raise ProblemError(f"options.tolerance is {self.tolerance}: it has to be a finite number above 0.")
-        if self.seed < 0:
-            raise ProblemError(f"options.seed is {self.seed}: it has to be 0 or more.")
+        check_seed(self.seed)
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         if refusal := no_lane(snapshot):

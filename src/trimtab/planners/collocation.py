@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
@@ -40,7 +40,7 @@ def _average_out(snapshot: ClusterSnapshot) -> Floats:
 
 
 def _candidates(snapshot: ClusterSnapshot, bar: Floats) -> Traffic:
-    """All pairs, but of traffic spread between operators only where even that alone is above the bar of some slot.
+    """Named pairs, and those of operators between which even the spread traffic alone is above the bar of some slot.
 
     Spread traffic below it counts for nothing on its own and, beside named pairs, is added to them.
     """
@@ -48,13 +48,13 @@ def _candidates(snapshot: ClusterSnapshot, bar: Floats) -> Traffic:
     per_pair = groups.weight / np.maximum(sizes[groups.source] * sizes[groups.target], 1)
     lowest = np.full(len(sizes), np.inf)
     np.minimum.at(lowest, snapshot.operator, bar)
-    if (per_pair > lowest[groups.source]).any():
-        return snapshot.pairs
-    spread = np.zeros((len(sizes),) * 2)
-    np.add.at(spread, (groups.source, groups.target), per_pair)
-    single = snapshot.traffic
-    ends = snapshot.operator[single.source], snapshot.operator[single.target]
-    return Traffic(single.source, single.target, single.weight + spread[ends])
+    alone = per_pair > lowest[groups.source]
+    by_pair = Traffic(groups.source[alone], groups.target[alone], groups.weight[alone])
+    pairs = replace(snapshot, groups=by_pair).pairs
+    beside = np.zeros((len(sizes),) * 2)
+    np.add.at(beside, (groups.source[~alone], groups.target[~alone]), per_pair[~alone])
+    ends = snapshot.operator[pairs.source], snapshot.operator[pairs.target]
+    return Traffic(pairs.source, pairs.target, pairs.weight + beside[ends])
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,24 @@ def maintained_sets(snapshot: ClusterSnapshot, pairs: Traffic, limit: SizeLimit,
     """
     here = snapshot.placed[pairs.source] & (snapshot.lane[pairs.source] == snapshot.lane[pairs.target])
     kept = Traffic(pairs.source[here], pairs.target[here], pairs.weight[here])
-    whole = [slots for slots in united(kept, len(snapshot)) if len(slots) > 1]
-    return [part for slots in whole for part in _split(snapshot, kept, slots, limit, seed) if len(part) > 1]
+    whole = [(slots, inside) for slots, inside in united(kept, len(snapshot)) if len(slots) > 1]
+    return [part for slots, inside in whole for part in _split(snapshot, inside, slots, limit, seed) if len(part) > 1]
 
 
-def united(pairs: Traffic, slots: int) -> list[Ints]:
-    """The least number of sets that hold both ends of every pair; a slot without a pair is a set of its own."""
+def united(pairs: Traffic, slots: int) -> list[tuple[Ints, Traffic]]:
+    """The least number of sets that hold both ends of every pair, each with its pairs.
+
+    A slot without a pair is a set of its own.
+    """
     graph = sparse.csr_array((np.ones(len(pairs)), (pairs.source, pairs.target)), shape=(slots, slots))
     count, label = connected_components(graph, directed=False)
+    members, inside = _by_label(label, count), _by_label(label[pairs.source], count)
+    known = [Traffic(pairs.source[each], pairs.target[each], pairs.weight[each]) for each in inside]
+    return list(zip(members, known, strict=True))
+
+
+def _by_label(label: Ints, count: int) -> list[Ints]:
+    """For every label the places that have it, ascending."""
     order = np.argsort(label, kind="stable")
     return [np.asarray(part) for part in np.split(order, np.searchsorted(label[order], np.arange(1, count)))]
 
@@ -105,7 +115,6 @@ def _split(snapshot: ClusterSnapshot, pairs: Traffic, slots: Ints, limit: SizeLi
     parts, weights = limit.parts(snapshot, slots)
     if parts == 1:
         return [slots]
-    inside = np.isin(pairs.source, slots)
-    ends = np.searchsorted(slots, pairs.source[inside]), np.searchsorted(slots, pairs.target[inside])
-    label = partition(parts, weights, Traffic(*ends, pairs.weight[inside]), seed)
+    ends = np.searchsorted(slots, pairs.source), np.searchsorted(slots, pairs.target)
+    label = partition(parts, weights, Traffic(*ends, pairs.weight), seed)
     return [slots[label == part] for part in range(parts)]

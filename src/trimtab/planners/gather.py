@@ -1,151 +1,205 @@
 """Gathering by local search: slots move to where their traffic is, as far as lanes have room and the budget lasts.
 
-Few slots are searched with a tabu list: the best move or swap is made even if it loses, and undone only later, so that
-the search leaves the first summit it comes to; the best placement it has seen is the answer. Many slots are gone
-through one by one, for as long as a round brings something, and each goes to the lane with most of its traffic.
+Rounds go through what would bring the most: single slots, and sets of slots that share a lane and are joined by the
+heaviest pairs of one of them, since none of a set may gain by going alone. What does not fit where it wants to go is
+exchanged: slots that have the least to do with that lane come back for it. So traffic is gathered between lanes that
+are full, or level, as well. Whatever turns out to be no gain, or beyond bounds or budget, is taken back.
+
+Few slots are searched with a tabu list as well (gather_tabu.py), with an even seed after the rounds and with an odd one
+before them: either leads to summits that the other misses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import scipy.sparse as sparse
 
 from trimtab.planners.arrangement import Arrangement
+from trimtab.planners.bounds import Bounds, Scales
+from trimtab.planners.gather_sets import by_label, heaviest_pairs, sets_inside_lanes
+from trimtab.planners.gather_tabu import PATIENCE, Tabu
 from trimtab.planners.metrics import TOLERANCE
-from trimtab.planners.snapshot import ClusterSnapshot, Flags, Floats, Ints
+from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 from trimtab.ports import chance
 
 FEW = 400
 ROUNDS = 10
-PATIENCE = 60
-TENURE = (3, 10)
+ATTEMPTS = 50_000
+"""Of all rounds, those that promise the most first: some seconds of 100,000 slots, a fraction of one of 10,000."""
+FAILURES = 2_000
+"""In a row, that end a round: what comes after promises less still."""
+RETURNS = 8
+"""Slots that may come back for one that goes."""
+
+Moves = list[tuple[int, int]]
+"""Slots, each with its new lane."""
 
 
-def gather(arrangement: Arrangement, room: Floats, seed: int = 0, patience: int = PATIENCE) -> None:
-    """Raise the traffic inside lanes; no lane's load goes above its `room`, or further above it than it is already."""
+def gather(arrangement: Arrangement, bounds: Bounds, seed: int = 0, patience: int = PATIENCE) -> None:
+    """Raise the traffic inside lanes; no lane goes beyond its bounds, or further beyond them than it is already."""
     if not arrangement.snapshot.total_traffic or len(arrangement.snapshot.staying) < 2:
         return
-    if len(arrangement.lanes) <= FEW:
-        _Tabu(arrangement, room, seed).search(patience)
-    else:
-        _rounds(arrangement, room, seed)
+    scales = Scales(arrangement, bounds)
+    few = len(arrangement.lanes) <= FEW
+    if few and seed % 2:
+        Tabu(arrangement, scales, seed).search(patience)
+    _Rounds(arrangement, scales, seed).run()
+    if few and not seed % 2:
+        Tabu(arrangement, scales, seed).search(patience)
 
 
-def _rounds(arrangement: Arrangement, room: Floats, seed: int) -> None:
-    snapshot = arrangement.snapshot
-    order = chance(seed).permutation(len(snapshot))
-    for _ in range(ROUNDS):
-        if not sum(_drawn(arrangement, slot, room) for slot in order.tolist()):
-            return
+class _Rounds:
+    """Rounds over single slots and over sets, until neither brings anything or enough was attempted."""
 
-
-def _drawn(arrangement: Arrangement, slot: int, room: Floats) -> bool:
-    """Move a slot to the lane that it exchanges most traffic with; whether it moved."""
-    snapshot, here = arrangement.snapshot, int(arrangement.lanes[slot])
-    pull = arrangement.pull(slot)
-    gain = pull - pull[here]
-    fits = (arrangement.loads + snapshot.load[slot] <= room) & ~snapshot.draining & (gain > TOLERANCE * pull.sum())
-    for lane in np.flatnonzero(fits)[np.argsort(-gain[fits], kind="stable")].tolist():
-        if arrangement.affordable(*arrangement.charge(np.array([slot]), lane))[0]:
-            arrangement.move(slot, lane)
-            return True
-    return False
-
-
-def traffic_matrix(snapshot: ClusterSnapshot) -> Floats:
-    """Traffic between any two slots, both directions together."""
-    matrix = snapshot.spread[np.ix_(snapshot.operator, snapshot.operator)].copy()
-    np.add.at(matrix, (snapshot.traffic.source, snapshot.traffic.target), snapshot.traffic.weight)
-    np.add.at(matrix, (snapshot.traffic.target, snapshot.traffic.source), snapshot.traffic.weight)
-    return matrix
-
-
-class _Tabu:
-    """Moves and swaps of all slots at once, as matrices: slots by lanes, and slots by slots."""
-
-    def __init__(self, arrangement: Arrangement, room: Floats, seed: int) -> None:
-        snapshot = arrangement.snapshot
-        self.arrangement = arrangement
-        self.room = np.maximum(room, arrangement.loads) * (1 + TOLERANCE)
+    def __init__(self, arrangement: Arrangement, scales: Scales, seed: int) -> None:
+        links, slots = arrangement.links, len(arrangement.lanes)
+        self.arrangement, self.scales = arrangement, scales
+        self.links = sparse.csr_array((links.weights, links.slots, links.starts), shape=(slots, slots))
+        self.heaviest = heaviest_pairs(self.links)
+        self.least_gain = TOLERANCE * arrangement.snapshot.total_traffic
         self.random = chance(seed)
-        self.traffic = traffic_matrix(snapshot)
-        lanes = np.arange(snapshot.lanes)
-        self.pull = self.traffic @ (arrangement.lanes[:, None] == lanes).astype(np.float64)
-        self.until = np.zeros((len(snapshot), snapshot.lanes), np.int64)
-        self.limited = snapshot.limits.max_moves is not None or snapshot.limits.max_migration is not None
-        self.rows = np.arange(len(snapshot))
-        self.steps = 0
+        self.attempts = ATTEMPTS
 
-    def search(self, patience: int) -> None:
-        """Go on until so many steps in a row have found nothing better; leave the arrangement at the best seen."""
-        best, gain, top, idle = self.arrangement.lanes.copy(), 0.0, 0.0, 0
-        scale = TOLERANCE * self.arrangement.snapshot.total_traffic
-        while idle < patience:
-            step = self._best_step(top - gain + scale)
-            if step is None:
+    def run(self) -> None:
+        singles = np.arange(len(self.arrangement.lanes))
+        for _ in range(ROUNDS):
+            found = self._round(singles)
+            found += self._round(sets_inside_lanes(self.heaviest, self.arrangement.lanes))
+            if not found or not self.attempts:
+                return
+
+    def _round(self, label: Ints) -> int:
+        """Go through all units, the slots of one label each, which share a lane; how many of them went."""
+        arrangement, units = self.arrangement, int(label.max()) + 1
+        self.attached = arrangement.pull_to(arrangement.lanes)
+        self.residents = by_label(arrangement.lanes, arrangement.snapshot.lanes)
+        members, wishes = by_label(label, units), self._wishes(label, units)
+        found = failed = 0
+        for unit, lane in zip(*(each[: self.attempts].tolist() for each in wishes), strict=True):
+            self.attempts -= 1
+            went = self._attempt(members[unit], lane)
+            found, failed = found + went, 0 if went else failed + 1
+            if failed == FAILURES:
                 break
-            gain += self._take(*step)
-            idle += 1
-            if gain > top + scale:
-                best, top, idle = self.arrangement.lanes.copy(), gain, 0
-        for slot in np.flatnonzero(best != self.arrangement.lanes).tolist():
-            self.arrangement.move(slot, int(best[slot]))
+        return found
 
-    def _best_step(self, aspired: float) -> tuple[int, int, int | None] | None:
-        """A slot, its new lane, and the slot that comes back for it; forbidden ones only if they reach a new summit."""
-        lanes = self.arrangement.lanes
-        gains = self.pull - self.pull[self.rows, lanes][:, None]
-        allowed = (self.until <= self.steps) | (gains > aspired)
-        moves = np.where(self._fits() & allowed, gains, -np.inf)
-        move = np.unravel_index(int(moves.argmax()), moves.shape)
-        swaps = self._swaps(gains, aspired)
-        swap = np.unravel_index(int(swaps.argmax()), swaps.shape)
-        if moves[move] == swaps[swap] == -np.inf:
-            return None
-        if moves[move] >= swaps[swap]:
-            return int(move[0]), int(move[1]), None
-        return int(swap[0]), int(lanes[swap[1]]), int(swap[1])
+    def _wishes(self, label: Ints, units: int) -> tuple[Ints, Ints]:
+        """Units that would gain on another lane, and the lane where they would the most; the greatest gain first."""
+        arrangement, links = self.arrangement, self.links
+        home = np.zeros(units, np.int64)
+        home[label] = arrangement.lanes
+        source, target = np.repeat(label, np.diff(links.indptr)), label[links.indices]
+        inside = source == target
+        own = np.bincount(label, self.attached, units) - np.bincount(source[inside], links.data[inside], units)
+        unit, lane, pull = self._pulls(label, units)
+        gain = pull - own[unit]
+        wished = (lane != home[unit]) & ~arrangement.snapshot.draining[lane] & (gain > self.least_gain)
+        unit, lane, gain = unit[wished], lane[wished], gain[wished]
+        # The last key counts most: of every unit the entry with the greatest gain comes first, and is kept.
+        order = np.lexsort((lane, -gain, unit))
+        order = self.random.permutation(order[np.diff(unit[order], prepend=-1) > 0])
+        order = order[np.argsort(-gain[order], kind="stable")]
+        return unit[order], lane[order]
 
-    def _fits(self) -> Flags:
-        arrangement, snapshot = self.arrangement, self.arrangement.snapshot
-        fits = (arrangement.loads + snapshot.load[:, None] <= self.room) & ~snapshot.draining
-        fits[self.rows, arrangement.lanes] = False
-        if self.limited:
-            for lane in snapshot.staying:
-                fits[:, lane] &= arrangement.affordable(*arrangement.charge(self.rows, int(lane)))
-        return np.asarray(fits)
+    def _pulls(self, label: Ints, units: int) -> tuple[Ints, Ints, Floats]:
+        """The traffic between units and lanes, where there may be most: entries of unit, lane and amount."""
+        arrangement, snapshot, slots = self.arrangement, self.arrangement.snapshot, np.arange(len(label))
+        ones = np.ones(len(label))
+        together = sparse.csr_array((ones, (label, slots)), shape=(units, len(label)))
+        there = sparse.csr_array((ones, (slots, arrangement.lanes)), shape=(len(label), snapshot.lanes))
+        single = (together @ self.links @ there).tocoo()
+        unit, lane = (each.astype(np.int64) for each in single.coords)
+        if not snapshot.spread.any():
+            return unit, lane, single.data
+        groups = np.where(snapshot.draining, -1.0, snapshot.spread @ arrangement.counts)
+        first = np.zeros(units, np.int64)
+        first[label] = snapshot.operator
+        unit, lane = np.append(unit, np.arange(units)), np.append(lane, groups.argmax(axis=1)[first])
+        return unit, lane, np.append(single.data, np.zeros(units)) + _of_members(groups, label, unit, lane, snapshot)
 
-    def _swaps(self, gains: Floats, aspired: float) -> Floats:
-        """What every pair of slots on different lanes gains by changing places; minus infinity where it must not."""
+    def _attempt(self, slots: Ints, lane: int) -> bool:
+        """Have slots of one lane go to another, with others in exchange if need be; whether that was a gain."""
+        arrangement = self.arrangement
+        here = int(arrangement.lanes[slots[0]])
+        if here == lane or (arrangement.lanes[slots] != here).any():
+            return False
+        moves, cost = (each.sum() for each in arrangement.charge(slots, lane))
+        if not arrangement.affordable(moves, cost):
+            return False
+        spent = arrangement.moves, arrangement.cost
+        gain = self._apply([(slot, lane) for slot in slots.tolist()])
+        if gain > self.least_gain:
+            for back in self._returns(slots, lane, here):
+                change = self._apply([(slot, here) for slot in back])
+                if gain + change > self.least_gain and self.scales.hold([here, lane]) and self._paid(*spent):
+                    return True
+                self._apply([(slot, lane) for slot in back])
+        self._apply([(slot, here) for slot in slots.tolist()])
+        return False
+
+    def _returns(self, gone: Ints, here: int, there: int) -> Iterator[list[int]]:
+        """Slots that may come back from where some have gone to, so that both lanes are within their bounds.
+
+        Those with the least traffic to the lane that they are on come first. The first answer that will do is taken.
+        """
+        least, most = self.scales.lacking(here, there)
+        if least <= 0:
+            yield []
+            return
         arrangement, load = self.arrangement, self.arrangement.snapshot.load
-        lanes = arrangement.lanes
-        there = gains[:, lanes]
-        both = there + there.T - 2 * self.traffic
-        after = arrangement.loads[lanes] - load + load[:, None]
-        # Entry (i, j) looks at the lane of slot j alone; what holds for (j, i) as well is a swap.
-        fits = after <= self.room[lanes]
-        fits &= (lanes[:, None] != lanes) & ~arrangement.snapshot.draining[lanes]
-        free = self.until[:, lanes] <= self.steps
-        fits &= (free & free.T) | (both > aspired)
-        if self.limited:
-            fits &= self._affordable_swaps(lanes)
-        return np.where(np.triu(fits & fits.T), both, -np.inf)
+        staying = np.setdiff1d(self.residents[here], gone)
+        staying = staying[arrangement.lanes[staying] == here]
+        staying = staying[(load[staying] <= most) & (load[staying] > 0)]
+        staying = staying[np.argsort(self.attached[staying], kind="stable")]
+        alone = staying[load[staying] >= least][:1]
+        yield from ([slot] for slot in alone.tolist())
+        together = _filled(staying, load[staying], least, most)
+        if len(together) > 1:
+            yield together
 
-    def _affordable_swaps(self, lanes: Ints) -> Flags:
-        charges = [self.arrangement.charge(self.rows, lane) for lane in range(self.arrangement.snapshot.lanes)]
-        moves, cost = (np.stack(each, axis=1)[:, lanes] for each in zip(*charges, strict=True))
-        return self.arrangement.affordable(moves + moves.T, cost + cost.T)
-
-    def _take(self, slot: int, lane: int, back: int | None) -> float:
-        here = int(self.arrangement.lanes[slot])
-        gain = self._move(slot, lane)
-        return gain if back is None else gain + self._move(back, here)
-
-    def _move(self, slot: int, lane: int) -> float:
-        here = int(self.arrangement.lanes[slot])
-        gain = float(self.pull[slot, lane] - self.pull[slot, here])
-        self.arrangement.move(slot, lane)
-        self.pull[:, here] -= self.traffic[slot]
-        self.pull[:, lane] += self.traffic[slot]
-        self.steps += 1
-        self.until[slot, here] = self.steps + int(self.random.integers(*TENURE))
+    def _apply(self, moves: Moves) -> float:
+        """Make moves one after the other, and return what they gain."""
+        gain = 0.0
+        for slot, lane in moves:
+            pull = self.arrangement.pull(slot)
+            gain += float(pull[lane] - pull[self.arrangement.lanes[slot]])
+            self.arrangement.move(slot, lane)
         return gain
+
+    def _paid(self, moves: int, cost: float) -> bool:
+        """Whether the budget allows what has been done since it was spent so far."""
+        limits, now = self.arrangement.snapshot.limits, self.arrangement
+        return (limits.max_moves is None or now.moves <= max(limits.max_moves, moves)) and (
+            limits.max_migration is None or now.cost <= max(limits.max_migration * (1 + TOLERANCE), cost)
+        )
+
+
+def _of_members(groups: Floats, label: Ints, unit: Ints, lane: Ints, snapshot: ClusterSnapshot) -> Floats:
+    """By entry, what the operators of a unit's slots have to do with its lane."""
+    order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+    starts, counts = np.cumsum(sizes) - sizes, sizes[unit]
+    entry = np.repeat(np.arange(len(unit)), counts)
+    place = np.arange(len(entry)) - np.repeat(np.cumsum(counts) - counts, counts)
+    operator = snapshot.operator[order[starts[unit[entry]] + place]]
+    return np.bincount(entry, groups[operator, lane[entry]], len(unit)).astype(np.float64)
+
+
+def _filled(slots: Ints, loads: Floats, least: float, most: float) -> list[int]:
+    """The first slots that fit, one beside the other, until they carry enough; none if that takes too many.
+
+    >>> _filled(np.array([7, 8, 9]), np.array([2.0, 3.0, 1.5]), 3.0, 4.0)
+    [7, 9]
+    """
+    chosen: list[int] = []
+    total = 0.0
+    for slot, load in zip(slots.tolist(), loads.tolist(), strict=True):
+        if total + load <= most:
+            chosen.append(slot)
+            total += load
+            if total >= least:
+                return chosen
+            if len(chosen) == RETURNS:
+                break
+    return []

@@ -92,17 +92,6 @@ def slots_by_operator(snapshot: ClusterSnapshot, lanes: Ints) -> Floats:
     return counts.reshape(len(snapshot.operators), snapshot.lanes).astype(np.float64)
 
 
-def lane_traffic(snapshot: ClusterSnapshot, lanes: Ints) -> Floats:
-    """Traffic from lane to lane; inside a lane on the diagonal."""
-    matrix = np.zeros((snapshot.lanes,) * 2)
-    np.add.at(matrix, (lanes[snapshot.traffic.source], lanes[snapshot.traffic.target]), snapshot.traffic.weight)
-    counts, groups = slots_by_operator(snapshot, lanes), snapshot.groups
-    for source, target, weight in zip(groups.source, groups.target, groups.weight, strict=True):
-        pairs = max(int(snapshot.sizes[source] * snapshot.sizes[target]), 1)
-        matrix += np.outer(counts[source], counts[target]) * (weight / pairs)
-    return matrix
-
-
 def migrated(snapshot: ClusterSnapshot, lanes: Ints) -> Ints:
     """The slots that leave a lane for another; to place one that has no lane yet is no migration."""
     return np.flatnonzero(snapshot.placed & (lanes != snapshot.lane))

@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from trimtab.errors import ProblemError
-from trimtab.planners.milp_problem import SlotSet, levelling
+from trimtab.planners.milp_problem import Allowance, SlotSet, levelling
 from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.milp_search import Patience, search
+from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot
 
@@ -28,9 +27,10 @@ from trimtab.planners.snapshot import ClusterSnapshot
 class Milp:
     """The paper's planner of balance. Within the budget it always has a plan, however overloaded the lanes are.
 
-    `time_limit` is in seconds of the solver. `gap` is in points: deviations that are closer than that to the best there
-    can be are good enough. `rounds` is for large problems. With `paper_mean` the mean is rounded up as printed.
-    Plan.detail has the load distance, the `bound` that no plan is below, and the `gap` between the two, in points.
+    `time_limit` is in seconds of the solver; with 0 the greedy start is the answer. `gap` is in points: deviations that
+    are closer than that to the best there can be are good enough. `rounds` is for large problems. With `paper_mean` the
+    mean is rounded up as printed. Plan.detail has the load distance, the `bound` that no plan is below, and the `gap`
+    between the two, in points.
 
     >>> heaped = ClusterSnapshot.of(load=[4, 3, 2, 1], lane=[0, 0, 0, 0], capacity=[10, 10])
     >>> plan = Milp().plan(heaped)
@@ -45,27 +45,30 @@ class Milp:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("time_limit", "gap"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ProblemError(f"options.{name} is {value}: it has to be a finite number, 0 or more.")
-        for name in ("rounds", "seed"):
-            if getattr(self, name) < 0:
-                raise ProblemError(f"options.{name} is {getattr(self, name)}: it has to be 0 or more.")
+        check_amount("time_limit", self.time_limit)
+        check_amount("gap", self.gap)
+        check_seed(self.seed)
+        if self.rounds < 0:
+            raise ProblemError(f"options.rounds is {self.rounds}: it has to be 0 or more.")
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         """The most level plan that the budget allows."""
         return self.plan_sets(snapshot, ())
 
-    def plan_sets(self, snapshot: ClusterSnapshot, sets: Sequence[SlotSet]) -> Plan | Infeasible:
-        """The same, with sets of slots that move as one; infeasible if the budget cannot bring them together."""
+    def plan_sets(
+        self, snapshot: ClusterSnapshot, sets: Sequence[SlotSet], allowance: Allowance | None = None
+    ) -> Plan | Infeasible:
+        """The same, with sets of slots that move as one; infeasible if the budget cannot bring them together.
+
+        Solving takes from `allowance`, if there is one, instead of from a `time_limit` of its own.
+        """
         if refusal := no_lane(snapshot):
             return refusal
         problem = levelling(snapshot, sets, self.paper_mean)
         if isinstance(problem, Infeasible):
             return problem
-        patience = Patience(self.time_limit, self.gap, self.rounds, self.seed)
-        placement, bound = search(problem, patience)
+        patience = Patience(self.gap, self.rounds, self.seed)
+        placement, bound = search(problem, patience, allowance or Allowance(self.time_limit))
         lanes, distance = placement[problem.unit], problem.rank(placement)[0]
         detail = {"distance": distance, "bound": bound, "gap": max(0.0, distance - bound)}
         return Plan(lanes, "it levels the lanes", level_reasons(snapshot, lanes), detail)

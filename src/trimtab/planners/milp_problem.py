@@ -11,11 +11,24 @@ from trimtab.planners.metrics import TOLERANCE
 from trimtab.planners.plan import Infeasible
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Flags, Floats, Ints
 
+EXCHANGES = 5_000
+"""Of a plan; seconds."""
+
 Rank = tuple[float, float, float, float, int]
 """Load distance, load left on draining lanes, upper plus lower deviation, migration cost, moves: less is better."""
 
 IDLE = 0.01
 """Points that a unit on a draining lane counts as left beside its load, so that one without load leaves as well."""
+
+
+@dataclass
+class Allowance:
+    """What is left to be spent on a plan, however often it takes to solve for it."""
+
+    seconds: float
+    """Of the solver."""
+    exchanges: int = EXCHANGES
+    """Of units between lanes, in all searches without the solver."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ farthest from the mean, lanes at the other end, and others by chance. What a rou
 lexicographic order, so the weights decide what is tried and not what is kept. Deviations that are `gap` from the best
 there can be are good enough, in both.
 
-Nodes and rounds limit the work, so that the same problem gives the same answer. The time limit is a safety net: an
-answer that it cuts short may differ between machines.
+Nodes, rounds and exchanges limit the work, so that the same problem gives the same answer. The time limit is a safety
+net: an answer that it cuts short may differ between machines. It counts seconds of the solver; what goes on beside the
+solver is limited by its steps alone, and once the seconds are spent no other way is tried.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from trimtab.planners.milp_bound import distance_bound
 from trimtab.planners.milp_model import Neighbourhood
-from trimtab.planners.milp_problem import IDLE, Levelling, Rank, better
+from trimtab.planners.milp_problem import IDLE, Allowance, Levelling, Rank, better
 from trimtab.planners.milp_solver import Effort, Program, solve
 from trimtab.planners.milp_start import respend, starting_point, tight
 from trimtab.planners.snapshot import Ints
@@ -50,17 +51,16 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Patience:
-    """When to stop: seconds of the solver, points above the bound, rounds. Chance comes from the seed."""
+    """When to stop: points above the bound, rounds. Chance comes from the seed."""
 
-    seconds: float
     gap: float
     rounds: int
     seed: int
 
 
-def search(problem: Levelling, patience: Patience) -> tuple[Ints, float]:
+def search(problem: Levelling, patience: Patience, allowance: Allowance) -> tuple[Ints, float]:
     """A lane for every unit, and a load distance that none is below."""
-    found = _Search(problem, patience)
+    found = _Search(problem, patience, allowance)
     units = np.flatnonzero(~problem.pinned)
     if units.size * problem.lanes <= WHOLE:
         found.whole(units)
@@ -72,15 +72,16 @@ def search(problem: Levelling, patience: Patience) -> tuple[Ints, float]:
 class _Search:
     """The best placement so far, and the best bound on the load distance."""
 
-    def __init__(self, problem: Levelling, patience: Patience) -> None:
-        self.problem, self.patience = problem, patience
+    def __init__(self, problem: Levelling, patience: Patience, allowance: Allowance) -> None:
+        self.problem, self.patience, self.allowance = problem, patience, allowance
         self.bound = distance_bound(problem)
-        self.seconds = patience.seconds
         self.random = chance(patience.seed)
-        self.lane = starting_point(problem, self._good()[0])
+        self.lane = starting_point(problem, self._good()[0], allowance)
 
     def whole(self, units: Ints) -> None:
         """One objective after the other, without losing what the ones before have reached."""
+        if not units.size:
+            return
         part = Neighbourhood(self.problem, self.lane, units, np.arange(self.problem.lanes))
         objectives = part.objectives()
         program = part.program(objectives[0], self.bound)
@@ -93,41 +94,42 @@ class _Search:
 
     def rounds(self, units: Ints) -> None:
         """The worst lane and some others at a time, until that is good enough or nothing helps any more."""
-        if tight(self.problem):
+        if tight(self.problem) and self.allowance.seconds > 0:
             self._respend()
         success = -1
         for number in range(self.patience.rounds):
             distance = self.problem.rank(self.lane)[0]
-            if distance <= self._good()[0] or number > success + STALL:
+            if distance <= self._good()[0] or number > success + STALL or self.allowance.seconds <= 0:
                 return
             lanes = self._some_lanes()
             part = Neighbourhood(self.problem, self.lane, self._some_units(units, lanes), lanes)
             program = part.program(WEIGHTS @ np.array(part.objectives()), max(self.bound, ENOUGH * distance))
             gap = max(self.patience.gap, NEAR * distance)
-            self._solve(part, program, Effort(self.seconds, ROUND_NODES, gap, self.patience.seed + number))
+            self._solve(part, program, Effort(self.allowance.seconds, ROUND_NODES, gap, self.patience.seed + number))
             success = number if self.lane is not part.lane else success
 
     def _respend(self) -> None:
         """Other ways to spend the budget, until that is good enough or none was better for long."""
         success = 0
         for number in range(TRIES * self.patience.rounds):
-            if self.problem.rank(self.lane)[0] <= self._good()[0] or number > success + STALLED_TRIES:
+            good = self.problem.rank(self.lane)[0] <= self._good()[0]
+            if good or number > success + STALLED_TRIES or not self.allowance.exchanges:
                 return
-            lane = respend(self.problem, self.lane, self._good()[0], self.random)
+            lane = respend(self.problem, self.lane, self._good()[0], self.random, self.allowance)
             if better(self._rank(lane), self._rank(self.lane)):
                 self.lane, success = lane, number
 
     def _effort(self, objective: int, size: int) -> Effort:
         """For one of the objectives, so that no unit is left on a draining lane for the gap's sake."""
         gap = min(self.patience.gap, IDLE / 2) if objective == 1 else self.patience.gap
-        return Effort(self.seconds, WORK // size, gap, self.patience.seed)
+        return Effort(self.allowance.seconds, WORK // size, gap, self.patience.seed)
 
     def _solve(self, part: Neighbourhood, program: Program, effort: Effort) -> float:
         """Solve, keep what is better, and return a bound on the cost."""
-        if not part.size or self.seconds <= 0:
+        if not part.size or self.allowance.seconds <= 0:
             return -np.inf
         found = solve(program, effort, part.point(self.lane))
-        self.seconds -= found.seconds
+        self.allowance.seconds -= found.seconds
         if found.x is not None:
             lane = part.placement(found.x)
             if self.problem.affords(lane) and better(self._rank(lane), self._rank(self.lane)):

@@ -12,7 +12,7 @@ from heapq import heapify, heapreplace
 
 import numpy as np
 
-from trimtab.planners.milp_problem import Levelling
+from trimtab.planners.milp_problem import Allowance, Levelling
 from trimtab.planners.snapshot import UNPLACED, Floats, Ints
 from trimtab.ports import Chance
 
@@ -28,7 +28,7 @@ Exchange = tuple[float, list[tuple[int, int]]]
 NOTHING: Exchange = (-np.inf, [])
 
 
-def starting_point(problem: Levelling, good_enough: float = 0.0) -> Ints:
+def starting_point(problem: Levelling, good_enough: float = 0.0, allowance: Allowance | None = None) -> Ints:
     """A lane for every unit, within the budget; exchanges end at a load distance that is good enough.
 
     >>> from trimtab.planners.milp_problem import levelling
@@ -37,7 +37,9 @@ def starting_point(problem: Levelling, good_enough: float = 0.0) -> Ints:
     >>> starting_point(levelling(heaped)).tolist()
     [1, 0, 0, 1]
     """
-    tries = [_levelled(problem, good_enough, spill) for spill in ((True, False) if tight(problem) else (True,))]
+    allowance = allowance or Allowance(0.0)
+    ways = (True, False) if tight(problem) else (True,)
+    tries = [_levelled(problem, good_enough, allowance, spill) for spill in ways]
     return min(tries, key=problem.rank)
 
 
@@ -46,24 +48,24 @@ def tight(problem: Levelling) -> bool:
     return problem.load.size <= PLENTY and bool(np.isfinite([problem.max_cost, problem.max_moves]).any())
 
 
-def _levelled(problem: Levelling, good_enough: float, spill: bool) -> Ints:
+def _levelled(problem: Levelling, good_enough: float, allowance: Allowance, spill: bool) -> Ints:
     greedy = _Greedy(problem)
     greedy.place()
     greedy.drain()
     if spill:
         greedy.spill()
-    greedy.exchange_until(good_enough)
+    greedy.exchange_until(good_enough, allowance)
     return greedy.lane
 
 
-def respend(problem: Levelling, lane: Ints, good_enough: float, random: Chance) -> Ints:
+def respend(problem: Levelling, lane: Ints, good_enough: float, random: Chance, allowance: Allowance) -> Ints:
     """Take some moves of a placement back, by chance, and spend what they cost on exchanges.
 
     >>> from trimtab.planners.milp_problem import levelling
     >>> from trimtab.planners.snapshot import ClusterSnapshot
     >>> from trimtab.ports import chance
     >>> heaped = ClusterSnapshot.of(load=[4, 3, 2, 1], lane=[0, 0, 0, 1], capacity=[10, 10], max_moves=1)
-    >>> respend(levelling(heaped), np.array([0, 0, 1, 1]), 0.0, chance(0)).tolist()
+    >>> respend(levelling(heaped), np.array([0, 0, 1, 1]), 0.0, chance(0), Allowance(1)).tolist()
     [1, 0, 0, 1]
     """
     moved = np.flatnonzero(lane != problem.home)
@@ -72,7 +74,7 @@ def respend(problem: Levelling, lane: Ints, good_enough: float, random: Chance) 
     greedy = _Greedy(problem)
     for unit in np.setdiff1d(moved, back).tolist():
         greedy.move(unit, int(lane[unit]))
-    greedy.exchange_until(good_enough)
+    greedy.exchange_until(good_enough, allowance)
     return greedy.lane
 
 
@@ -145,9 +147,9 @@ class _Greedy:
             self.move(unit, light)
             heapreplace(heap, (problem.mean - float(self.points[heavy]), heavy))
 
-    def exchange_until(self, good_enough: float) -> None:
-        while self.distance > good_enough and self.exchange():
-            pass
+    def exchange_until(self, good_enough: float, allowance: Allowance) -> None:
+        while allowance.exchanges and self.distance > good_enough and self.exchange():
+            allowance.exchanges -= 1
 
     def exchange(self) -> bool:
         """One move or swap between the lane farthest from the mean and a lane at the other end, if any helps."""

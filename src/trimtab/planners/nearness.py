@@ -79,12 +79,19 @@ class Nearness:
             near = near + np.bincount(there[placed], weights[placed], len(near))
         return near
 
-    def remote(self, slots: Ints, lane: int) -> Floats:
-        """For slots of a lane, what their neighbours on all other lanes come to: the paper's capital gamma."""
-        away = self.held.sum(axis=1) - self.held[:, lane]
+    def remote_by_operator(self, lane: int) -> Floats:
+        """For the slots of each operator on a lane, what all other lanes hold of the operators near theirs."""
+        return np.asarray(self.between @ (self.held.sum(axis=1) - self.held[:, lane]))
+
+    def remote_singly(self, slots: Ints, lane: int) -> Floats:
+        """For slots of a lane, what their own neighbours on all other lanes come to."""
         elsewhere = (self.lanes != lane) & (self.lanes != UNPLACED)
-        single = self.links[slots] @ (elsewhere * self.mass) if self.links.nnz else 0.0
-        return np.asarray((self.between @ away)[self.operator[slots]] + single)
+        return np.asarray(self.links[slots] @ (elsewhere * self.mass)) if self.links.nnz else np.zeros(len(slots))
+
+    def neighbours(self, slot: int) -> tuple[Ints, Floats]:
+        """Single neighbours of a slot, and what it counts for with each of them."""
+        row = slice(self.links.indptr[slot], self.links.indptr[slot + 1])
+        return self.links.indices[row], self.links.data[row] * self.mass[slot]
 
 
 def _links(snapshot: ClusterSnapshot, weight: Floats) -> Any:

@@ -67,8 +67,8 @@ class Optimal:
         states = math.prod(len(kind) + 1 for kind in kinds)
         if states > MANY:
             return Infeasible(
-                f"The slots can be divided in {states} ways between a lane and the rest; an exact answer takes {MANY} "
-                "at most. Ask another planner, or for fewer slots."
+                f"The slots can be divided in 2^{states.bit_length() - 1} ways or more between a lane and the rest; an "
+                f"exact answer takes {MANY} at most. Ask another planner, or for fewer slots."
             )
         contents = (_Traffic if self.objective == "traffic" else _Balance)(snapshot, kinds)
         if contents.steps > self.limit:
@@ -123,7 +123,9 @@ class _Balance(Contents):
 
     def worth(self, capacity: float) -> Floats:
         distance = np.abs(100 * self.load / capacity - self.snapshot.mean)
-        return np.where(distance <= self._reached * (1 + TOLERANCE), -distance, -np.inf)
+        # Sums of the same loads in another order differ by a share of the sums, which may be all of a small distance.
+        rounding = TOLERANCE * (self._reached + self.snapshot.mean)
+        return np.where(distance <= self._reached + rounding, -distance, -np.inf)
 
     @cached_property
     def _reached(self) -> float:
@@ -179,16 +181,18 @@ def _kinds(snapshot: ClusterSnapshot, objective: str) -> list[Ints]:
 
 def _equal(rows: Floats) -> list[Ints]:
     _, kind = np.unique(rows, axis=0, return_inverse=True)
-    return [np.flatnonzero(kind == each) for each in range(int(kind.max()) + 1)]
+    order = np.argsort(kind, kind="stable")
+    return [np.asarray(part) for part in np.split(order, np.cumsum(np.bincount(kind))[:-1])]
 
 
 def _between(snapshot: ClusterSnapshot, slots: list[int]) -> Floats:
-    """Traffic between pairs of slots, both directions added up."""
+    """Traffic between pairs of some slots, all that `traffic` names among them, both directions added up."""
     operators = snapshot.operator[slots]
-    matrix = np.zeros((len(snapshot),) * 2)
-    np.add.at(matrix, (snapshot.traffic.source, snapshot.traffic.target), snapshot.traffic.weight)
-    matrix += matrix.T.copy()
-    return np.asarray(matrix[np.ix_(slots, slots)] + snapshot.spread[np.ix_(operators, operators)])
+    place = np.zeros(len(snapshot), np.int64)
+    place[slots] = np.arange(len(slots))
+    matrix = np.zeros((len(slots),) * 2)
+    np.add.at(matrix, (place[snapshot.traffic.source], place[snapshot.traffic.target]), snapshot.traffic.weight)
+    return np.asarray(matrix + matrix.T + snapshot.spread[np.ix_(operators, operators)])
 
 
 def _named(snapshot: ClusterSnapshot, kinds: list[Ints], chosen: Ints) -> Ints:

@@ -16,6 +16,8 @@ from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints, Traffic
 TOTAL = 10_000_000
 """METIS counts in 32-bit integers; weights are scaled so that they add up to about this."""
 PAIRS = 1_000_000
+LOOSEST = 1e6
+"""A part that is a million times too heavy holds everything."""
 
 
 def partition(
@@ -44,7 +46,7 @@ def partition(
     if parts >= count:
         return np.arange(count)
     graph = _symmetric(edges, count)
-    options = pymetis.Options(seed=seed % 2**31, ufactor=max(1, round(1000 * tolerance)))
+    options = pymetis.Options(seed=seed % 2**31, ufactor=max(1, round(1000 * min(tolerance, LOOSEST))))
     found = pymetis.part_graph(
         parts,
         adjacency=pymetis.CSRAdjacency(graph.indptr, graph.indices),

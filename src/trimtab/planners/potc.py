@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trimtab.errors import ProblemError
+from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Ints
 
@@ -30,8 +30,7 @@ class Potc:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ProblemError(f"options.seed is {self.seed}: it has to be 0 or more.")
+        check_seed(self.seed)
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         if refusal := no_lane(snapshot):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -18,21 +18,24 @@ from trimtab.planners.metrics import Metrics, measure
 from trimtab.planners.plan import Plan, Planner, SlotMove
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Limits, Traffic, check
 
+Whole = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+"""A number that fits an array; whether it makes sense is looked at later."""
+
 
 class SlotEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A slot: its operator, load, cost of moving, and lane if it has one."""
 
-    op: int
+    op: Whole
     load: float
     state: float = 0.0
-    lane: int | None = None
+    lane: Whole | None = None
 
 
 class GroupEntry(msgspec.Struct, forbid_unknown_fields=True):
     """Traffic between all slots of two operators."""
 
-    source: int = msgspec.field(name="from")
-    target: int = msgspec.field(name="to")
+    source: Whole = msgspec.field(name="from")
+    target: Whole = msgspec.field(name="to")
     traffic: float
 
 
@@ -48,7 +51,7 @@ class LimitEntry(msgspec.Struct, forbid_unknown_fields=True):
     """What a plan may cost."""
 
     max_migration: float | None = None
-    max_moves: int | None = None
+    max_moves: Whole | None = None
     max_load_distance: float = 5.0
 
 
@@ -59,7 +62,7 @@ class ProblemFile(msgspec.Struct, forbid_unknown_fields=True):
     slots: list[SlotEntry]
     lanes: list[LaneEntry]
     groups: list[GroupEntry] = []
-    traffic: list[tuple[int, int, float]] = []
+    traffic: list[tuple[Whole, Whole, float]] = []
     limits: LimitEntry = msgspec.field(default_factory=LimitEntry)
     options: dict[str, Any] = {}
     window: list[list[float]] = []

@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trimtab.errors import ProblemError
+from trimtab.planners.departures import Departures
 from trimtab.planners.metrics import TOLERANCE, lane_loads
 from trimtab.planners.nearness import Nearness
 from trimtab.planners.one_pass import first_of
 from trimtab.planners.plan import Infeasible, Plan, no_lane
-from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats, Ints
+from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats
 
 
 @dataclass(frozen=True)
@@ -79,24 +80,25 @@ class _Reassignment:
 
     def empty(self, lane: int) -> None:
         """Move everything away."""
-        slots = np.flatnonzero(self.near.lanes == lane)
-        while slots.size:
-            slot = self._most_remote(slots, lane)
+        departures = Departures(self.near, np.flatnonzero(self.near.lanes == lane), lane)
+        while (slot := departures.next()) is not None:
             self._move(slot, self._target(slot, must=True), f"lane {lane} is draining")
-            slots = slots[slots != slot]
+            departures.left(slot)
 
     def relieve(self, lane: int) -> None:
         """Move slots away until the lane is within its bound, or no slot is left to try."""
+        if not self._too_full(lane):
+            return
         slots = np.flatnonzero((self.near.lanes == lane) & (self.snapshot.load > 0))
-        why = f"lane {lane} carried {self._percent(lane):.0f} % of the mean" if slots.size else ""
-        while slots.size and self.load[lane] > self.bound[lane] * (1 + TOLERANCE):
-            slot = self._most_remote(slots, lane)
+        departures = Departures(self.near, slots, lane)
+        why = f"lane {lane} carried {self._percent(lane):.0f} % of the mean"
+        while self._too_full(lane) and (slot := departures.next()) is not None:
             if (target := self._target(slot, must=False)) != UNPLACED:
                 self._move(slot, target, why)
-            slots = slots[slots != slot]
+                departures.left(slot)
 
-    def _most_remote(self, slots: Ints, lane: int) -> int:
-        return int(slots[first_of(np.arange(len(slots)), self.near.remote(slots, lane))])
+    def _too_full(self, lane: int) -> bool:
+        return bool(self.load[lane] > self.bound[lane] * (1 + TOLERANCE))
 
     def _target(self, slot: int, must: bool) -> int:
         """The other lane that exchanges the most with a slot, among those it leaves within their bounds."""

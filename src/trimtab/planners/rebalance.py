@@ -19,6 +19,7 @@ from trimtab.errors import ProblemError
 from trimtab.planners.linearisation import linearise
 from trimtab.planners.nearness import Nearness
 from trimtab.planners.one_pass import Misfit, Placement, place
+from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane, too_small
 from trimtab.planners.snapshot import ClusterSnapshot
 
@@ -41,6 +42,7 @@ class Rebalance:
     def __post_init__(self) -> None:
         if self.weigh not in ("load", "traffic"):
             raise ProblemError(f"options.weigh is {self.weigh!r}: it has to be 'load' or 'traffic'.")
+        check_seed(self.seed)
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         """A lane for every slot within the capacities."""

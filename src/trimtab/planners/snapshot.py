@@ -252,7 +252,7 @@ def _check_traffic(name: str, traffic: Traffic, count: int, what: str) -> None:
 def _check_limits(limits: Limits) -> None:
     for name in ("max_migration", "max_moves", "max_load_distance"):
         value = getattr(limits, name)
-        if value is not None and not (np.isfinite(value) and value >= 0):
+        if value is not None and not 0 <= value < np.inf:
             raise ProblemError(f"limits.{name} is {value}: it has to be a finite number, 0 or more.")
 
 

@@ -33,11 +33,6 @@ def features(curve: Floats, knee: int, tilt: float) -> Floats:
     return np.array([math.log(knee), alpha(tilt) * math.log(curve[knee]), alpha(tilt) * math.log(curve[UNITS])])
 
 
-def distance(one: Floats, other: Floats) -> float:
-    """Of the features of two functions."""
-    return float(np.abs(one - other).max())
-
-
 def agglomerate(points: Floats, cut: float) -> Ints:
     """The cluster of every lane: numbers from 0, in the order in which the lanes meet them.
 

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats
 from trimtab.planners.tasks import Room, balanced, check_balance, no_room, place_singly
@@ -42,6 +43,7 @@ class TaskLevel:
 
     def __post_init__(self) -> None:
         check_balance(self.balance)
+        check_seed(self.seed)
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Algorithm 1."""

@@ -6,8 +6,9 @@ slots cost no more than a few. The roomiest lane is the one with most capacity l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -15,11 +16,16 @@ from trimtab.errors import ProblemError
 from trimtab.planners.metrics import TOLERANCE
 from trimtab.planners.plan import Infeasible, too_small
 from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
+from trimtab.planners.topdown_groups import refine_granularity
 
 FEW = 32
 """Runs up to this length are placed one by one, which is faster then."""
 HALVINGS = 50
 """Of the interval in which the level is looked for."""
+NAMED = 10
+"""Operators that a refusal names."""
+MOST_PARTS = 10_000
+"""All capacity in parts of the smallest lane's: with more, dividing operators by it would take too long."""
 CLEAR = 1e-9
 """How far above the level, as a share of the greatest room, slots are placed at once: nearer, rounding would decide."""
 
@@ -94,13 +100,25 @@ def balanced(snapshot: ClusterSnapshot, balance: float | None) -> Floats:
 
 
 def no_room(snapshot: ClusterSnapshot, room: Room, slot: int, balance: float | None) -> Infeasible:
-    """The answer when a slot fits nowhere."""
-    refusal = too_small(snapshot, np.array(room.free), slot)
-    if balance is None:
-        return refusal
-    return Infeasible(
-        f"{refusal.missing} With options.balance no lane takes more than {balance:g} times the mean load."
-    )
+    """The answer when a slot fits nowhere, with the granularity that would."""
+    said = [too_small(snapshot, np.array(room.free), slot).missing]
+    if balance is not None:
+        said.append(f"With options.balance no lane takes more than {balance:g} times the mean load.")
+    return Infeasible(" ".join([*said, *_finer(snapshot, balance)]))
+
+
+def _finer(snapshot: ClusterSnapshot, balance: float | None) -> Iterator[str]:
+    """A sentence on how to divide the operators so that they fit, if that is all it takes (Top-down 5)."""
+    capacity = snapshot.capacity[snapshot.staying]
+    if snapshot.total > capacity.sum() or capacity.sum() > MOST_PARTS * capacity.min():
+        return
+    fine = refine_granularity(snapshot)
+    room, lanes = Room(balanced(fine, balance), fine.staying), fine.lane.copy()
+    if place_singly(np.arange(len(fine)), fine.load, room, lanes) is None:
+        slots = zip(fine.sizes.tolist(), fine.operators, strict=True)
+        divided = ", ".join(f"{count} of {name}" for count, name in islice(slots, NAMED))
+        more = " and so on" if len(fine.operators) > NAMED else ""
+        yield f"In like slots, {divided}{more}, it would fit; a running flow cannot be divided anew."
 
 
 def place_singly(slots: Ints, load: Floats, room: Room, lanes: Ints) -> int | None:

@@ -26,7 +26,7 @@ import numpy as np
 from trimtab.bench.charts import chart
 from trimtab.planners.albic import Albic
 from trimtab.planners.cola import Cola
-from trimtab.planners.metrics import imc_gain, load_distance, measure
+from trimtab.planners.metrics import imc_gain, load_distance, load_index, measure
 from trimtab.planners.plan import Plan, Planner
 from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 from trimtab.ports import chance
@@ -44,7 +44,7 @@ SPREAD, STEP, PULL = 0.2, 0.03, 0.05
 
 ROUNDS = 3
 PATIENT = 60.0
-"""Rounds and seconds of the solver, so that it stops by rounds on any machine. The sensitivity study has no rounds."""
+"""Rounds and seconds of the solver, so that it stops by rounds on any machine."""
 
 SENSITIVITY: dict[str, list[float]] = {
     "score_factor": [1.1, 1.5, 50.0, 150.0],
@@ -151,9 +151,7 @@ def run(progress: Callable[[str], None], quick: bool = False) -> CollocationResu
     sensitivity: dict[str, dict[str, CollocationSeries]] = {}
     for option, values in {} if quick else SENSITIVITY.items():
         progress(f"albic with {option} in {values}")
-        sensitivity[option] = {
-            str(value): follow(albic(**{option: value}, rounds=0), work, periods) for value in values
-        }
+        sensitivity[option] = {str(value): follow(albic(**{option: value}), work, periods) for value in values}
     ours, others = series["albic"], {name: each for name, each in series.items() if name != "albic"}
     lower = {name: _lower(ours, each) for name, each in others.items()}
     mean = work.snapshot(0, work.start).mean
@@ -200,7 +198,7 @@ def follow(planner: Planner, work: Job, periods: int) -> CollocationSeries:
         planned, lanes = measure(snapshot, plan.lanes), plan.lanes
         after = work.snapshot(period + 1, lanes)
         paired = imc_gain(replace(after, groups=ClusterSnapshot.of([], [1]).groups), lanes)
-        index = 100 * (after.mean + MIGRATE * planned.moves / LANES) / start.mean
+        index = load_index(after, start) + 100 * MIGRATE * planned.moves / LANES / start.mean
         figures = paired / after.traffic.total(), measure(after, lanes).collocation
         rows.append((*figures, planned.load_distance, load_distance(after, lanes), index, planned.moves))
     return _series(rows)

@@ -90,16 +90,16 @@ def run(progress: Callable[[str], None], quick: bool = False) -> DriftResult:
         progress(f"{name} with budgets of {budgets}")
         few = snapshots[:sweep_periods]
         sweep[name] = {str(budget): follow(planners()[name], few, budget) for budget in budgets}
-    seeds = {name: {str(SEED): series[name].largest} for name in ("milp", "flux")}
+    seeds = {name: {str(SEED): series[name].largest} for name in ("milp", "flux", "auto")}
     for seed in () if quick else OTHER_SEEDS:
-        progress(f"milp and flux with seed {seed}")
+        progress(f"milp, flux and auto with seed {seed}")
         others = list(drifting(periods, seed))
         for name, by_seed in seeds.items():
             by_seed[str(seed)] = follow(planners()[name], others, BUDGET).largest
     mean = float(np.mean([each.mean for each in snapshots]))
     paper = {"milp": "below 1 at every period", "flux": "up to 7", "potc": "not consistently good"}
     return DriftResult(
-        periods, BUDGET, round(mean, 3), unmoved(snapshots), series, sweep, seeds, paper, criteria(series)
+        periods, BUDGET, round(mean, 3), unmoved(snapshots), series, sweep, seeds, paper, criteria(series, seeds)
     )
 
 
@@ -114,11 +114,11 @@ def planners() -> dict[str, Planner]:
     }
 
 
-def criteria(series: dict[str, DriftSeries]) -> dict[str, bool]:
-    """What docs/papers.md asks of the figure's shape, and the same of auto as of milp."""
+def criteria(series: dict[str, DriftSeries], seeds: dict[str, dict[str, float]]) -> dict[str, bool]:
+    """What docs/papers.md asks of the figure's shape, and the same of auto as of milp, in all seeds."""
     return {
-        "milp below 1 at every period": series["milp"].largest < 1,
-        "auto below 1 at every period": series["auto"].largest < 1,
+        "milp below 1 at every period": max(seeds["milp"].values()) < 1,
+        "auto below 1 at every period": max(seeds["auto"].values()) < 1,
         "flux at some period 3 or more": series["flux"].largest >= 3,
         "potc's median above milp's": series["potc"].median > series["milp"].median,
     }

@@ -2,11 +2,15 @@
 
 Loads are lognormal, so that some slots weigh much more than others; lanes are 50 % full on average and the placement in
 force is random. No plan can be closer to the mean than the heaviest slot lets it: that is the bound.
+
+A second variant has traffic, every slot of one operator with its own of the other, and a budget of moves (`BUDGET` of
+the slots), for what planners do with either. A third one has the traffic alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -20,7 +24,7 @@ from trimtab.planners.live import Live
 from trimtab.planners.metrics import measure
 from trimtab.planners.milp import Milp
 from trimtab.planners.plan import Plan, Planner
-from trimtab.planners.snapshot import ClusterSnapshot
+from trimtab.planners.snapshot import ClusterSnapshot, Limits, Traffic
 from trimtab.planners.topdown import TopDown
 from trimtab.ports import SystemClock, chance
 
@@ -28,6 +32,7 @@ SIZES = ((10_000, 100), (100_000, 1_000))
 QUICK = ((500, 10),)
 LOAD = 50.0
 REPETITIONS = 3
+BUDGET = 0.05
 
 
 class ScaleRow(msgspec.Struct, frozen=True):
@@ -35,10 +40,12 @@ class ScaleRow(msgspec.Struct, frozen=True):
 
     slots: int
     lanes: int
+    variant: str
     planner: str
     seconds: float
     slowest: float
     load_distance: float
+    collocation: float
     moves: int
 
 
@@ -60,9 +67,10 @@ def run(progress: Callable[[str], None], quick: bool = False) -> ScaleResult:
         name = f"{slots} slots on {lanes} lanes"
         start[name] = round(measure(snapshot, snapshot.lane).load_distance, 4)
         bound[name] = round(lower_bound(snapshot), 4)
-        for planner in planners():
-            progress(f"{name}: {planner}")
-            rows.append(_row(snapshot, planner, planners()[planner]))
+        for variant, (problem, contenders) in variants(snapshot).items():
+            for planner, contender in contenders.items():
+                progress(f"{name}, {variant}: {planner}")
+                rows.append(_row(problem, variant, planner, contender))
     return ScaleResult(rows, start, bound, REPETITIONS)
 
 
@@ -75,6 +83,29 @@ def skewed(slots: int, lanes: int, seed: int = 1) -> ClusterSnapshot:
         capacity=[100.0] * lanes,
         lane=random.integers(0, lanes, slots),
         state=np.ones(slots),
+    )
+
+
+def variants(snapshot: ClusterSnapshot) -> dict[str, tuple[ClusterSnapshot, dict[str, Planner]]]:
+    """By name the problem and those who are to solve it."""
+    talking = with_traffic(snapshot)
+    gatherers: dict[str, Planner] = {"topdown": Live(TopDown(), objective="traffic"), "auto": Live(Auto())}
+    return {
+        "loads": (snapshot, planners()),
+        "traffic and budget": (talking.within(Limits(max_moves=int(BUDGET * len(snapshot)))), gatherers),
+        "traffic": (talking, gatherers),
+    }
+
+
+def with_traffic(snapshot: ClusterSnapshot, seed: int = 2) -> ClusterSnapshot:
+    """The same as two operators, each slot of which has its partner in the other."""
+    half = len(snapshot) // 2
+    weights = chance(seed).lognormal(0, 1, half)
+    return replace(
+        snapshot,
+        operators=("senders", "receivers"),
+        operator=(np.arange(len(snapshot)) >= half).astype(np.int64),
+        traffic=Traffic(np.arange(half), np.arange(half) + half, weights),
     )
 
 
@@ -95,7 +126,7 @@ def lower_bound(snapshot: ClusterSnapshot) -> float:
     return max(0.0, heaviest - snapshot.mean)
 
 
-def _row(snapshot: ClusterSnapshot, name: str, planner: Planner) -> ScaleRow:
+def _row(snapshot: ClusterSnapshot, variant: str, name: str, planner: Planner) -> ScaleRow:
     clock, seconds = SystemClock(), []
     for _ in range(REPETITIONS):
         start = clock.monotonic()
@@ -106,19 +137,21 @@ def _row(snapshot: ClusterSnapshot, name: str, planner: Planner) -> ScaleRow:
     return ScaleRow(
         len(snapshot),
         snapshot.lanes,
+        variant,
         name,
         round(float(np.median(seconds)), 4),
         round(max(seconds), 4),
         round(figures.load_distance, 6),
+        round(figures.collocation, 4),
         figures.moves,
     )
 
 
 def draw(result: ScaleResult, path: Path) -> None:
-    """Seconds and load distance by planner and size."""
+    """Seconds and load distance by planner and size, without traffic."""
     with chart(path, columns=2) as (left, right):
         for lanes in sorted({row.lanes for row in result.rows}):
-            rows = [row for row in result.rows if row.lanes == lanes]
+            rows = [row for row in result.rows if row.lanes == lanes and row.variant == "loads"]
             label = f"{rows[0].slots:,} slots, {lanes:,} lanes"
             left.plot([row.planner for row in rows], [row.seconds for row in rows], "o", label=label)
             right.plot([row.planner for row in rows], [max(row.load_distance, 1e-6) for row in rows], "o", label=label)
