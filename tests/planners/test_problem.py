@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trimtab.errors import ProblemError
-from trimtab.planners.metrics import imc_gain, lane_traffic, load_distance, measure, missing
+from trimtab.planners.metrics import imc_gain, load_distance, measure, missing
 from trimtab.planners.plan import Plan
 from trimtab.planners.problem import answer, read_problem
 from trimtab.planners.snapshot import ClusterSnapshot, Limits, combine
@@ -128,9 +128,8 @@ def test_group_traffic_counts_as_if_spread_over_all_pairs() -> None:
     pairs = snapshot.pairs
     spread_out = float(pairs.weight[lanes[pairs.source] == lanes[pairs.target]].sum())
     assert imc_gain(snapshot, lanes) == pytest.approx(spread_out)
-    between = lane_traffic(snapshot, lanes)
-    assert np.trace(between) == pytest.approx(spread_out)
-    assert between.sum() == pytest.approx(snapshot.total_traffic) == pytest.approx(15.0)
+    assert snapshot.total_traffic == pytest.approx(15.0)
+    assert measure(snapshot, lanes).traffic_between_lanes == pytest.approx(15.0 - spread_out)
 
 
 def test_what_a_placement_lacks_is_said_in_a_sentence() -> None:

@@ -65,7 +65,12 @@ def load_distance(snapshot: ClusterSnapshot, lanes: Ints) -> float:
 
 
 def load_index(snapshot: ClusterSnapshot, start: ClusterSnapshot) -> float:
-    """The mean load against the one right after the start, in percent."""
+    """The mean load against the one right after the start, in percent (ALBIC IV).
+
+    >>> start, now = (ClusterSnapshot.of(load=[load], capacity=[100]) for load in (40, 30))
+    >>> load_index(now, start)
+    75.0
+    """
     return 100 * snapshot.mean / start.mean if start.mean else 100.0
 
 
@@ -92,17 +97,6 @@ def slots_by_operator(snapshot: ClusterSnapshot, lanes: Ints) -> Floats:
     return counts.reshape(len(snapshot.operators), snapshot.lanes).astype(np.float64)
 
 
-def lane_traffic(snapshot: ClusterSnapshot, lanes: Ints) -> Floats:
-    """Traffic from lane to lane; inside a lane on the diagonal."""
-    matrix = np.zeros((snapshot.lanes,) * 2)
-    np.add.at(matrix, (lanes[snapshot.traffic.source], lanes[snapshot.traffic.target]), snapshot.traffic.weight)
-    counts, groups = slots_by_operator(snapshot, lanes), snapshot.groups
-    for source, target, weight in zip(groups.source, groups.target, groups.weight, strict=True):
-        pairs = max(int(snapshot.sizes[source] * snapshot.sizes[target]), 1)
-        matrix += np.outer(counts[source], counts[target]) * (weight / pairs)
-    return matrix
-
-
 def migrated(snapshot: ClusterSnapshot, lanes: Ints) -> Ints:
     """The slots that leave a lane for another; to place one that has no lane yet is no migration."""
     return np.flatnonzero(snapshot.placed & (lanes != snapshot.lane))
@@ -114,7 +108,6 @@ def migration_cost(snapshot: ClusterSnapshot, lanes: Ints) -> float:
 
 def missing(snapshot: ClusterSnapshot, lanes: Ints) -> str:
     """What a placement lacks to be feasible, in a sentence; empty when it lacks nothing."""
-    limits = snapshot.limits
     if not snapshot.staying.size:
         return "Every lane is draining: at least one has to stay."
     if (stray := np.flatnonzero(snapshot.draining[lanes])).size:
@@ -126,6 +119,12 @@ def missing(snapshot: ClusterSnapshot, lanes: Ints) -> str:
             f"Lane {worst} would carry {over[worst] + snapshot.capacity[worst]:.6g} with a capacity of "
             f"{snapshot.capacity[worst]:.6g}: {over[worst]:.6g} is missing."
         )
+    return over_budget(snapshot, lanes)
+
+
+def over_budget(snapshot: ClusterSnapshot, lanes: Ints) -> str:
+    """Which limit the moves to a placement exceed, in a sentence; empty when they keep both."""
+    limits = snapshot.limits
     cost, count = migration_cost(snapshot, lanes), len(migrated(snapshot, lanes))
     if limits.max_migration is not None and cost > limits.max_migration * (1 + TOLERANCE):
         return f"The moves cost {cost:.6g}, but limits.max_migration is {limits.max_migration:.6g}."

@@ -27,7 +27,7 @@ class Plan:
 
     lanes: Ints
     why: str
-    """The reason of every move that has none of its own; a clause that follows "because"-less after the move."""
+    """The reason of every move that has none in `reasons`: a clause to be read behind the move, without a "because"."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """By slot."""
     detail: Mapping[str, float] = field(default_factory=dict)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats
 from trimtab.planners.tasks import Room, balanced, check_balance, no_room, place_singly
@@ -36,12 +37,18 @@ class TaskLevel:
     [0, 1, 0, 1]
     """
 
+    keeps_capacity: ClassVar[bool] = True
     priority: Literal["significance", "traffic"] = "significance"
     seed: int | None = None
     balance: float | None = None
 
     def __post_init__(self) -> None:
         check_balance(self.balance)
+
+    @property
+    def objective(self) -> Objective:
+        """Balance where `balance` asks for level lanes, traffic where it does not."""
+        return "traffic" if self.balance is None else "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Algorithm 1."""
