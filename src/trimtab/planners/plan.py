@@ -57,7 +57,11 @@ Answer = Plan | Infeasible
 
 @runtime_checkable
 class Planner(Protocol):
-    """A policy: a pure function of the snapshot. No clock, no input or output; chance comes from a seed it is given."""
+    """A policy: a pure function of the snapshot. No clock, no input or output; chance comes from a seed it is given.
+
+    It may say two things of itself in attributes: `objective`, what its plans are for (`objective.Aim`, by default
+    balance), and `keeps_capacity`, whether it never fills a lane above its capacity (by default not).
+    """
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """A lane for every slot, or what is missing."""
