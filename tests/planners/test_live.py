@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimtab.planners import PLANNERS, Albic, ClusterSnapshot, Hotspot, Infeasible, Limits, Live, Milp, Plan, Planner
+from trimtab.planners import PLANNERS, Albic, Bootstrap, ClusterSnapshot, Hotspot, Infeasible, Limits, Live, Milp, Plan
 from trimtab.planners import live as module
 from trimtab.planners.checks import random_problem
 from trimtab.planners.live import REFUSED, ROUNDS, base_placement
 from trimtab.planners.metrics import imc_gain, lane_loads, load_distance, migrated, migration_cost, over_budget
 from trimtab.planners.objective import Aim, Collocate, aim_of, better, score
+from trimtab.planners.plan import Planner
 from trimtab.planners.snapshot import UNPLACED
 from trimtab.planners.topdown import TopDown
 from trimtab.ports import chance
@@ -102,9 +103,9 @@ def test_every_planner_says_what_it_is_for() -> None:
     aims = {name: aim_of(kind()) for name, kind in PLANNERS.items() if hasattr(kind, "objective")}
     assert aims.keys() == PLANNERS.keys()
     assert {name for name, aim in aims.items() if aim == "traffic"} == {
-        "topdown", "tasklevel", "naive", "optimal", "bootstrap", "rebalance",
+        "topdown", "tasklevel", "naive", "optimal", "rebalance",
     }  # fmt: skip
-    assert {name for name, aim in aims.items() if isinstance(aim, Collocate)} == {"albic", "cola"}
+    assert {name for name, aim in aims.items() if isinstance(aim, Collocate)} == {"albic", "cola", "bootstrap"}
     assert aim_of(Albic(max_load_distance=20)) == Collocate(20)
     assert aim_of(TopDown(balance=1.05)) == "balance"
 
@@ -138,6 +139,18 @@ def test_collocation_may_cost_balance_up_to_the_limit_and_no_further(most: float
     assert load_distance(snapshot, plan.lanes) == (4 if together else 0)
     assert bool(plan.lanes[0] == plan.lanes[3]) is together
     assert live(snapshot, [0, 1, 0, 0], Collocate(4.0)).lanes[3] == 0
+
+
+@pytest.mark.parametrize(("most", "together"), [(10.0, True), (5.0, False)])
+def test_albic_collocates_a_pair_in_a_running_stream_within_the_limit(most: float, together: bool) -> None:
+    snapshot = ClusterSnapshot.of(
+        load=[6, 0.1, 6, 0.1], operator=[0, 0, 1, 1], lane=[0, 1, 1, 0], capacity=[100, 100], traffic=[(0, 2, 5.0)],
+        max_load_distance=most,
+    )  # fmt: skip
+    plan = planned(Albic(), snapshot)
+    assert bool(plan.lanes[0] == plan.lanes[2]) is together
+    wide = planned(Albic(max_load_distance=10.0), snapshot)
+    assert wide.lanes[0] == wide.lanes[2]
 
 
 def test_above_the_limit_of_load_distance_collocation_waits_for_balance() -> None:
@@ -211,7 +224,7 @@ def test_large_plans_are_brought_within_the_budget_in_few_rounds(
     snapshot = random_problem(0, slots=5_000, lanes=8).within(limits)
     plan = live(snapshot, chance(1).integers(0, 8, 5_000))
     assert over_budget(snapshot, plan.lanes) == ""
-    assert ROUNDS < len(rounds) + 10 <= ROUNDS + 20
+    assert len(rounds) <= ROUNDS + 1
 
 
 # Moves that bring nothing, and plans that are no better.
@@ -246,6 +259,14 @@ def test_a_slot_without_a_lane_does_not_let_a_bad_plan_through() -> None:
     plan = live(snapshot, [0, 0, 0, 0, 0])
     assert migrated(snapshot, plan.lanes).size == 0
     assert [move.why for move in plan.moves(snapshot)] == ["it had no lane"]
+
+
+def test_a_first_placement_is_the_planner_s_own() -> None:
+    snapshot = ClusterSnapshot.of(load=[0] * 8, operator=[0] * 4 + [1] * 4, capacity=[10] * 3, groups=[(0, 1, 8.0)])
+    for planner in (Bootstrap(), TopDown(), Milp()):
+        answer = planner.plan(snapshot)
+        assert isinstance(answer, Plan)
+        assert planned(planner, snapshot).lanes.tolist() == answer.lanes.tolist()
 
 
 def test_a_draining_lane_does_not_let_a_bad_plan_through() -> None:

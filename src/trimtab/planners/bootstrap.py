@@ -20,7 +20,7 @@ import numpy as np
 from trimtab.errors import ProblemError
 from trimtab.planners.linearisation import linearise
 from trimtab.planners.nearness import Nearness
-from trimtab.planners.objective import Objective
+from trimtab.planners.objective import Aim, Collocate
 from trimtab.planners.one_pass import Misfit, Placement, place
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Floats
@@ -35,7 +35,7 @@ class Bootstrap:
     [0, 1, 0, 1]
     """
 
-    objective: ClassVar[Objective] = "traffic"
+    objective: ClassVar[Aim] = Collocate()
     tasks_per_lane: int | None = None
     """How many slots each lane takes; by default a share of all of them."""
     seed: int = 0

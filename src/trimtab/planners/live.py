@@ -2,7 +2,7 @@
 
 A planner's own placement is (1) relabelled, so that lanes of one capacity swap names for the most overlap with the
 routing in force; (2) trimmed to the migration budget, by sending back those slots first whose return does the least
-harm for what it saves; (3) rid of moves whose return does no harm at all. It is taken if it then is better than the
+harm for what it saves; (3) rid of moves whose return does no harm at all. It is taken if it then beats the
 base placement: the one in force, in which slots without a lane are placed and draining lanes are emptied as far as the
 budget allows, and nothing else. Better is meant by the planner's own objective (`objective.py`).
 
@@ -19,11 +19,11 @@ from scipy.optimize import linear_sum_assignment
 
 from trimtab.planners.arrangement import Arrangement
 from trimtab.planners.level import evacuate
-from trimtab.planners.metrics import TOLERANCE, over_budget
+from trimtab.planners.metrics import TOLERANCE, migrated, over_budget
 from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.objective import Aim, aim_of, better, score, stranding, traffic_weight
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, no_lane
-from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats, Ints
+from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 
 ROUNDS = 100
 """In so many rounds a plan is brought within its budget: what a return does is known anew in each of them."""
@@ -60,11 +60,16 @@ class Live:
         aim = aim_of(self.planner) if self.objective is None else self.objective
         base = base_placement(snapshot, aim)
         fitted = _fitted(base, answer.lanes, aim)
-        taken = better(score(snapshot, fitted.lanes, aim), score(snapshot, base.lanes, aim))
-        chosen = fitted if taken else base
+        chosen = fitted if _beats(fitted, base, aim) else base
         if np.array_equal(chosen.lanes, answer.lanes):
             return answer
-        return Plan(chosen.lanes, TRIMMED if taken else REFUSED, _reasons(chosen, aim))
+        return Plan(chosen.lanes, TRIMMED if _free(chosen).size else REFUSED, _reasons(chosen, aim))
+
+
+def _beats(fitted: Arrangement, base: Arrangement, aim: Aim) -> bool:
+    """Whether a plan is better than the base; as good is good enough where nothing more migrates for it."""
+    new, old = (score(each.snapshot, each.lanes, aim) for each in (fitted, base))
+    return better(new, old) or (not better(old, new) and fitted.moves <= base.moves and fitted.cost <= base.cost)
 
 
 def base_placement(snapshot: ClusterSnapshot, aim: Aim) -> Arrangement:
@@ -114,9 +119,9 @@ def keep_budget(arrangement: Arrangement, aim: Aim) -> None:
     """Send slots back to where they are until the moves that are left fit the budget."""
     snapshot = arrangement.snapshot
     price = _price(snapshot)
-    batch = -(-len(_movable(arrangement)) // ROUNDS)
+    batch = -(-len(_migrated(arrangement)) // ROUNDS)
     while over_budget(snapshot, arrangement.lanes):
-        moved = _movable(arrangement)
+        moved = _migrated(arrangement)
         moved = moved[price[moved] > 0]
         if not moved.size:
             return
@@ -130,8 +135,7 @@ def keep_budget(arrangement: Arrangement, aim: Aim) -> None:
 def drop_idle_moves(arrangement: Arrangement, aim: Aim) -> None:
     """Undo every move without which the placement is no worse, the least useful first; many moves by the batch."""
     snapshot = arrangement.snapshot
-    moved = _movable(arrangement)
-    moved = moved[~snapshot.draining[snapshot.lane[moved]]]
+    moved = _free(arrangement)
     order = moved[np.argsort(_harm(arrangement, aim)[moved], kind="stable")]
     best = score(snapshot, arrangement.lanes, aim)
     for batch in np.array_split(order, max(1, min(len(order), CHECKED))):
@@ -149,9 +153,15 @@ def _put(arrangement: Arrangement, slots: Ints, lanes: Ints) -> None:
         arrangement.move(slot, lane)
 
 
-def _movable(arrangement: Arrangement) -> Ints:
-    home = arrangement.snapshot.lane
-    return np.flatnonzero((home != UNPLACED) & (home != arrangement.lanes))
+def _migrated(arrangement: Arrangement) -> Ints:
+    """The slots that have left a lane."""
+    return migrated(arrangement.snapshot, arrangement.lanes)
+
+
+def _free(arrangement: Arrangement) -> Ints:
+    """Those of them that need not have."""
+    moved = _migrated(arrangement)
+    return moved[~arrangement.snapshot.draining[arrangement.snapshot.lane[moved]]]
 
 
 def _price(snapshot: ClusterSnapshot) -> Floats:
