@@ -96,6 +96,12 @@ def test_so_does_any_placement_under_any_objective(data: st.DataObject, snapshot
     check_live(snapshot, Fixed(np.array(placement, np.int64)), aim)
 
 
+def test_albic_has_an_answer_where_its_sets_leave_nothing_to_decide() -> None:
+    pairs = [(slot, slot + 1, 1.5) for slot in range(6)]
+    snapshot = ClusterSnapshot.of(load=[0] * 6 + [0.1], lane=[0] * 6 + [1], capacity=[5] * 3, traffic=pairs)
+    check_live(snapshot, Albic(), Collocate())
+
+
 # What a planner is for decides what is better.
 
 

@@ -81,6 +81,8 @@ class _Search:
 
     def whole(self, units: Ints) -> None:
         """One objective after the other, without losing what the ones before have reached."""
+        if not units.size:
+            return
         part = Neighbourhood(self.problem, self.lane, units, np.arange(self.problem.lanes))
         objectives = part.objectives()
         program = part.program(objectives[0], self.bound)
