@@ -134,6 +134,7 @@ def test_group_traffic_counts_as_if_spread_over_all_pairs() -> None:
     spread_out = float(pairs.weight[lanes[pairs.source] == lanes[pairs.target]].sum())
     assert imc_gain(snapshot, lanes) == pytest.approx(spread_out)
     assert snapshot.total_traffic == pytest.approx(15.0)
+    assert measure(snapshot, lanes).traffic_between_lanes == pytest.approx(15.0 - spread_out)
 
 
 def test_what_a_placement_lacks_is_said_in_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""The searches that `auto` and the live wrapper stand on: levelling, gathering, budgets."""
+"""The searches that `auto` and the live wrapper stand on: levelling, gathering, evacuation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from trimtab.planners.bounds import Bounds
 from trimtab.planners.checks import random_problem
 from trimtab.planners.gather import FEW, gather
 from trimtab.planners.level import evacuate, level
-from trimtab.planners.live import Live
 from trimtab.planners.metrics import imc_gain, lane_loads, load_distance, migrated, migration_cost
-from trimtab.planners.plan import Infeasible, Plan
 from trimtab.planners.snapshot import ClusterSnapshot, Ints, Limits
 from trimtab.ports import chance
 
@@ -98,6 +96,23 @@ def test_evacuation_empties_draining_lanes_and_places_what_has_no_lane() -> None
         consistent(arrangement)
 
 
+def test_slots_without_load_do_not_all_end_on_one_lane() -> None:
+    snapshot = ClusterSnapshot.of(load=[0] * 9, capacity=[10, 10, 20])
+    arrangement = Arrangement(snapshot, snapshot.lane)
+    evacuate(arrangement)
+    assert np.bincount(arrangement.lanes).tolist() == [3, 3, 3]
+
+
+def test_an_arrangement_that_is_back_where_it_was_costs_nothing() -> None:
+    snapshot = ClusterSnapshot.of(load=[1] * 3, lane=[0] * 3, state=[0.1, 0.2, 0.3], capacity=[9, 9], max_migration=0)
+    arrangement = Arrangement(snapshot, snapshot.lane)
+    for lane in (1, 0):
+        for slot in range(3):
+            arrangement.move(slot, lane)
+    assert arrangement.cost == 0
+    assert arrangement.within_budget
+
+
 def best_gain(snapshot: ClusterSnapshot) -> float:
     fitting = []
     for each in product(range(snapshot.lanes), repeat=len(snapshot)):
@@ -145,60 +160,3 @@ def test_gathering_many_slots_brings_partners_together() -> None:
     bounded = Arrangement(snapshot.within(Limits(max_moves=10)), lanes)
     gather(bounded, Bounds.capacities(snapshot))
     assert bounded.moves == 10
-
-
-class Fixed:
-    """Answers what it is told to."""
-
-    objective = "balance"
-
-    def __init__(self, lanes: list[int]) -> None:
-        self.lanes = np.array(lanes)
-
-    def plan(self, snapshot: ClusterSnapshot) -> Plan:
-        return Plan(self.lanes, "it was said so", dict.fromkeys(range(len(self.lanes)), "lane 0 was full"))
-
-
-def live(snapshot: ClusterSnapshot, lanes: list[int]) -> Plan:
-    plan = Live(Fixed(lanes)).plan(snapshot)
-    assert not isinstance(plan, Infeasible)
-    return plan
-
-
-def test_lanes_are_renamed_so_that_little_moves() -> None:
-    snapshot = ClusterSnapshot.of(load=[4, 1, 2, 3], lane=[0, 0, 0, 1], state=[5, 1, 1, 1], capacity=[10, 10])
-    plan = live(snapshot, [1, 1, 0, 0])
-    assert plan.lanes.tolist() == [0, 0, 1, 1]
-    assert [move.why for move in plan.moves(snapshot)] == ["it was said so"]
-
-
-def test_lanes_of_other_capacity_keep_their_names() -> None:
-    snapshot = ClusterSnapshot.of(load=[8, 2], lane=[0, 1], capacity=[10, 40])
-    assert live(snapshot, [1, 0]).lanes.tolist() == [1, 0]
-
-
-def test_moves_that_bring_nothing_are_left_out() -> None:
-    snapshot = ClusterSnapshot.of(load=[6, 2, 2, 2, 0, 0], lane=[0, 0, 1, 1, 0, 1], state=[1] * 6, capacity=[10, 10])
-    plan = live(snapshot, [0, 1, 1, 1, 1, 0])
-    assert plan.lanes.tolist() == [0, 1, 1, 1, 0, 1]
-
-
-def test_a_plan_that_is_worse_than_the_present_is_refused() -> None:
-    snapshot = ClusterSnapshot.of(load=[2, 2, 2], lane=[0, 1, 1], capacity=[10, 10])
-    assert not live(snapshot, [0, 0, 0]).moved(snapshot).size
-
-
-def test_the_most_useful_moves_are_kept_within_the_budget() -> None:
-    snapshot = ClusterSnapshot.of(
-        load=[5, 4, 1, 1, 1], lane=[0] * 5, state=[2, 2, 2, 2, 2], capacity=[20, 21], max_migration=4.0
-    )
-    plan = live(snapshot, [0, 1, 0, 1, 1])
-    assert plan.lanes.tolist()[1] == 1
-    assert migration_cost(snapshot, plan.lanes) == 4.0
-
-
-def test_slots_on_draining_lanes_leave_before_others_move() -> None:
-    snapshot = ClusterSnapshot.of(
-        load=[5, 1, 1], lane=[0, 0, 2], state=[1, 1, 1], capacity=[9] * 3, draining=[False, False, True], max_moves=1
-    )
-    assert live(snapshot, [0, 1, 1]).lanes.tolist() == [0, 0, 1]

@@ -3,8 +3,9 @@
     snapshot = ClusterSnapshot.of(load=[3, 1, 2], lane=[0, 0, 0], capacity=[10, 10])
     plan = Live(Hotspot()).plan(snapshot)
 
-Every planner has a faithful core, its own `plan`, and is made fit for a running stream by `Live`. A planner of your own
-is any object with such a method; `trimtab.planners.checks.yield_checks` tells whether it holds what is expected of it.
+Every planner has a faithful core, its own `plan`, and is made fit for a running stream by `Live`, which judges plans by
+the planner's `objective`. A planner of your own is any object with such a method;
+`trimtab.planners.checks.yield_checks` tells whether it holds what is expected of it.
 """
 
 from trimtab.planners.albic import Albic
@@ -18,6 +19,7 @@ from trimtab.planners.hotspot import Hotspot
 from trimtab.planners.live import Live
 from trimtab.planners.milp import Milp
 from trimtab.planners.naive import Naive
+from trimtab.planners.objective import Collocate
 from trimtab.planners.optimal import Optimal
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, SlotMove
 from trimtab.planners.potc import Potc
@@ -58,6 +60,7 @@ __all__ = [
     "Bootstrap",
     "ClusterSnapshot",
     "Cola",
+    "Collocate",
     "Even",
     "Flux",
     "Hash",

@@ -25,6 +25,7 @@ from trimtab.planners.collocation import SizeLimit, maintained_sets, qualifying_
 from trimtab.planners.metrics import load_distance, utilisation
 from trimtab.planners.milp import Milp
 from trimtab.planners.milp_problem import Allowance, SlotSet
+from trimtab.planners.objective import Collocate
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Ints, Traffic
 from trimtab.ports import chance
@@ -70,6 +71,11 @@ class Albic:
         if self.pairs_per_call < 0:
             raise ProblemError(f"options.pairs_per_call is {self.pairs_per_call}: it has to be 0 or more.")
         self._milp()
+
+    @property
+    def objective(self) -> Collocate:
+        """What live plans are judged by: no more than maxLD, then collocation."""
+        return Collocate(self.max_load_distance)
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         """A level plan that keeps together what is together, and collocates the next pair."""

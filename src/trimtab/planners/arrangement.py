@@ -85,6 +85,13 @@ class Arrangement:
             fits &= (self.cost + cost <= limits.max_migration * (1 + TOLERANCE)) | (cost <= 0)
         return fits
 
+    @property
+    def within_budget(self) -> bool:
+        """Whether the moves so far keep the limits."""
+        limits = self.snapshot.limits
+        few = limits.max_moves is None or self.moves <= limits.max_moves
+        return few and (limits.max_migration is None or self.cost <= limits.max_migration * (1 + TOLERANCE))
+
     def move(self, slot: int, lane: int) -> None:
         """Put a slot on a lane."""
         snapshot, old = self.snapshot, int(self.lanes[slot])
@@ -97,7 +104,8 @@ class Arrangement:
         self.lanes[slot] = lane
         change = 0 if home < 0 else int(lane != home) - int(old != home)
         self.moves += change
-        self.cost += change * float(snapshot.state[slot])
+        # What is added and taken away again need not come to nothing in floats; without moves there is no cost.
+        self.cost = self.cost + change * float(snapshot.state[slot]) if self.moves else 0.0
 
     def _away(self, slots: Ints, lanes: Ints) -> Flags:
         """Whether slots would be away from the lane that they have now; ones without a lane never are."""

@@ -13,12 +13,14 @@ nor are loads.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from trimtab.errors import ProblemError
 from trimtab.planners.linearisation import linearise
 from trimtab.planners.nearness import Nearness
+from trimtab.planners.objective import Aim, Collocate
 from trimtab.planners.one_pass import Misfit, Placement, place
 from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
@@ -34,6 +36,7 @@ class Bootstrap:
     [0, 1, 0, 1]
     """
 
+    objective: ClassVar[Aim] = Collocate()
     tasks_per_lane: int | None = None
     """How many slots each lane takes; by default a share of all of them."""
     seed: int = 0

@@ -1,7 +1,9 @@
 """What every planner has to hold, yours too: `for check in yield_checks(MyPlanner()): check()`.
 
 Each check raises an AssertionError that says what was expected. The first ones are about the planner itself, those from
-`never_moves_to_a_draining_lane` on about the planner inside the live wrapper, as a running stream uses it.
+`never_moves_to_a_draining_lane` on about the planner inside the live wrapper, as a running stream uses it: by what its
+attribute `objective` says that it is for, or else by balance. Capacities are asked for only of a planner that says
+`keeps_capacity = True`; many know none on purpose.
 """
 
 from __future__ import annotations
@@ -12,14 +14,24 @@ from functools import partial
 
 import numpy as np
 
-from trimtab.planners.live import Live
-from trimtab.planners.metrics import migration_cost, missing
+from trimtab.planners.live import Live, base_placement
+from trimtab.planners.metrics import TOLERANCE, lane_loads, over_budget
+from trimtab.planners.objective import aim_of, better, score
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner
-from trimtab.planners.snapshot import ClusterSnapshot, Limits
+from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Limits
 from trimtab.ports import chance
 
 Check = Callable[[Planner], None]
 SEEDS = range(3)
+BUDGETS = (
+    Limits(),
+    Limits(max_migration=0.0),
+    Limits(max_migration=0.7),
+    Limits(max_migration=7.0),
+    Limits(max_moves=0),
+    Limits(max_moves=3),
+    Limits(max_migration=1.5, max_moves=2),
+)
 
 
 def yield_checks(planner: Planner) -> Iterator[Callable[[], None]]:
@@ -66,11 +78,60 @@ def degenerate_problems() -> dict[str, ClusterSnapshot]:
     }
 
 
+def solved_problems() -> dict[str, ClusterSnapshot]:
+    """Level lanes whose slots have all their traffic beside them, by lanes, pairs of slots on each, and their state."""
+    return {
+        f"{lanes} lanes with {each} pairs, state {state}": _solved(lanes, each, state)
+        for lanes in (1, 2, 3)
+        for each in (1, 2)
+        for state in (0.0, 0.1, 1.0)
+    }
+
+
+def _solved(lanes: int, each: int, state: float) -> ClusterSnapshot:
+    pairs = lanes * each
+    return ClusterSnapshot.of(
+        load=[1.1] * 2 * pairs,
+        operator=[0] * pairs + [1] * pairs,
+        lane=[pair % lanes for pair in range(pairs)] * 2,
+        capacity=[10.0] * lanes,
+        state=[state] * 2 * pairs,
+        traffic=[(pair, pairs + pair, 1.0) for pair in range(pairs)],
+    )
+
+
+def running_stream(seed: int) -> ClusterSnapshot:
+    """A random problem in the midst of things: one lane drains, a slot has no lane yet, states are fractions."""
+    snapshot = random_problem(seed, slots=10)
+    lane = snapshot.lane.copy()
+    lane[seed % len(lane)] = UNPLACED
+    draining = np.arange(snapshot.lanes) == seed % snapshot.lanes
+    return replace(snapshot, lane=lane, draining=draining, state=snapshot.state / 10)
+
+
 def _problems() -> Iterator[tuple[str, ClusterSnapshot]]:
     for seed in SEEDS:
         yield f"random {seed}", random_problem(seed)
         yield f"random and not placed {seed}", random_problem(seed, placed=False)
+        yield f"random and tight {seed}", random_problem(seed, load=0.9)
     yield from degenerate_problems().items()
+
+
+def _streams() -> Iterator[tuple[str, ClusterSnapshot]]:
+    """Problems under every budget, those at the edges among them."""
+    placed = {f"random {seed}": random_problem(seed) for seed in SEEDS}
+    amid = {f"running stream {seed}": running_stream(seed) for seed in SEEDS}
+    for name, snapshot in {**placed, **amid, **degenerate_problems()}.items():
+        for limits in BUDGETS:
+            yield f"{name}, {limits}", snapshot.within(limits)
+
+
+def _live(planner: Planner) -> Iterator[tuple[str, ClusterSnapshot, Plan]]:
+    """The plans of a planner inside the live wrapper, as far as it has any."""
+    for name, snapshot in _streams():
+        plan = Live(planner).plan(snapshot)
+        if isinstance(plan, Plan):
+            yield name, snapshot, plan
 
 
 def changes_nothing_it_is_given(planner: Planner) -> None:
@@ -100,9 +161,16 @@ def places_every_slot_once(planner: Planner) -> None:
 def says_what_is_missing(planner: Planner) -> None:
     for name, snapshot in _problems():
         answer = planner.plan(snapshot)
-        lacking = answer.missing if isinstance(answer, Infeasible) else missing(snapshot, answer.lanes)
-        assert lacking == "" or lacking.endswith("."), f"{name}: {lacking!r} is no sentence"
-        assert lacking or isinstance(answer, Plan), f"{name}: it is refused without a reason"
+        if isinstance(answer, Infeasible):
+            assert answer.missing.endswith("."), f"{name}: {answer.missing!r} is no sentence"
+
+
+def keeps_capacities_if_it_says_so(planner: Planner) -> None:
+    for name, snapshot in _problems() if getattr(planner, "keeps_capacity", False) else ():
+        plan = planner.plan(snapshot)
+        if isinstance(plan, Plan):
+            over = np.flatnonzero(lane_loads(snapshot, plan.lanes) > snapshot.capacity * (1 + TOLERANCE))
+            assert not over.size, f"{name}: lanes {over} carry more than their capacity"
 
 
 def refuses_a_cluster_of_draining_lanes(planner: Planner) -> None:
@@ -118,41 +186,38 @@ def explains_every_move(planner: Planner) -> None:
 
 
 def never_moves_to_a_draining_lane(planner: Planner) -> None:
-    for seed in SEEDS:
-        snapshot = random_problem(seed)
-        snapshot = replace(snapshot, draining=np.arange(snapshot.lanes) == 1)
-        plan = Live(planner).plan(snapshot)
-        if isinstance(plan, Plan):
-            moved = plan.moved(snapshot)
-            assert not snapshot.draining[plan.lanes[moved]].any(), "a slot moves to a draining lane"
+    for name, snapshot, plan in _live(planner):
+        moved = plan.moved(snapshot)
+        assert not snapshot.draining[plan.lanes[moved]].any(), f"{name}: a slot moves to a draining lane"
 
 
 def keeps_the_budget(planner: Planner) -> None:
-    for seed in SEEDS:
-        for limits in (Limits(max_migration=7.0), Limits(max_moves=3), Limits(max_moves=0)):
-            snapshot = random_problem(seed).within(limits)
-            plan = Live(planner).plan(snapshot)
-            if isinstance(plan, Plan):
-                cost, count = migration_cost(snapshot, plan.lanes), len(plan.moved(snapshot))
-                assert limits.max_migration is None or cost <= limits.max_migration, f"the moves cost {cost}"
-                assert limits.max_moves is None or count <= limits.max_moves, f"there are {count} moves"
+    for name, snapshot, plan in _live(planner):
+        assert not over_budget(snapshot, plan.lanes), f"{name}: {over_budget(snapshot, plan.lanes)}"
+
+
+def makes_nothing_worse(planner: Planner) -> None:
+    aim = aim_of(planner)
+    for name, snapshot, plan in _live(planner):
+        base = base_placement(snapshot, aim).lanes
+        worse = better(score(snapshot, base, aim), score(snapshot, plan.lanes, aim))
+        assert not worse, f"{name}: the placement in force is better by {aim}"
 
 
 def moves_nothing_for_nothing(planner: Planner) -> None:
-    level = ClusterSnapshot.of(
-        load=[1.0] * 8, operator=[0] * 4 + [1] * 4, lane=[0, 0, 1, 1] * 2, capacity=[9.0, 9.0], state=[1.0] * 8,
-        traffic=[(0, 4, 1.0), (1, 5, 1.0), (2, 6, 1.0), (3, 7, 1.0)],
-    )  # fmt: skip
-    plan = Live(planner).plan(level)
-    assert isinstance(plan, Plan), "there is no plan for a problem that is solved"
-    assert not plan.moved(level).size, "slots move though nothing can get better"
+    for name, snapshot in solved_problems().items():
+        plan = Live(planner).plan(snapshot)
+        assert isinstance(plan, Plan), f"{name}: there is no plan for a problem that is solved"
+        assert not plan.moved(snapshot).size, f"{name}: slots move though nothing can get better"
 
 
 def plans_alike_for_another_unit_of_load(planner: Planner) -> None:
     for seed in SEEDS:
         snapshot = random_problem(seed)
-        scaled = replace(snapshot, loads=snapshot.loads * 4, capacity=snapshot.capacity * 4)
-        assert _same(Live(planner).plan(snapshot), Live(planner).plan(scaled)), "scaled loads are planned differently"
+        plan = Live(planner).plan(snapshot)
+        for unit in (3, 4):
+            scaled = replace(snapshot, loads=snapshot.loads * unit, capacity=snapshot.capacity * unit)
+            assert _same(plan, Live(planner).plan(scaled)), f"{unit} times the load and capacity: planned differently"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -160,10 +225,12 @@ CHECKS: tuple[Check, ...] = (
     answers_alike_twice,
     places_every_slot_once,
     says_what_is_missing,
+    keeps_capacities_if_it_says_so,
     refuses_a_cluster_of_draining_lanes,
     explains_every_move,
     never_moves_to_a_draining_lane,
     keeps_the_budget,
+    makes_nothing_worse,
     moves_nothing_for_nothing,
     plans_alike_for_another_unit_of_load,
 )

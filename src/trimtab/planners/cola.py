@@ -8,10 +8,12 @@ capacities of their lanes say, and may exceed them: METIS balances within `toler
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from trimtab.errors import ProblemError
+from trimtab.planners.objective import Aim, Collocate
 from trimtab.planners.options import check_seed
 from trimtab.planners.partition import known_pairs, partition
 from trimtab.planners.plan import Infeasible, Plan, no_lane
@@ -31,6 +33,7 @@ class Cola:
     True
     """
 
+    objective: ClassVar[Aim] = Collocate()
     tolerance: float = 0.01
     recursive: bool = True
     seed: int = 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot
 
@@ -18,6 +20,8 @@ class Even:
     >>> Even().plan(flow).lanes.tolist()
     [0, 2, 1, 0]
     """
+
+    objective: ClassVar[Objective] = "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Deal the slots out in the order of their operators."""

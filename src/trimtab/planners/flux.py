@@ -9,11 +9,13 @@ heaviest first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from trimtab.planners.metrics import TOLERANCE, utilisation
 from trimtab.planners.milp_reasons import level_reasons
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats, Ints
 
@@ -26,6 +28,8 @@ class Flux:
     >>> Flux().plan(heaped).lanes.tolist()
     [1, 0, 0, 0]
     """
+
+    objective: ClassVar[Objective] = "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Plan | Infeasible:
         if refusal := no_lane(snapshot):

@@ -7,9 +7,11 @@ modulo the lanes is just Spark's partition where the lanes divide the slots, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Ints
 
@@ -22,6 +24,8 @@ class Hash:
     >>> Hash().plan(flow).lanes.tolist()
     [0, 1, 0, 0, 1]
     """
+
+    objective: ClassVar[Objective] = "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """The slot's number modulo the lanes."""

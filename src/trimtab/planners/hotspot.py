@@ -16,10 +16,12 @@ slots without a lane go to the least loaded one, and lanes that drain are emptie
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from trimtab.errors import ProblemError
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 
@@ -34,6 +36,7 @@ class Hotspot:
     ([0, 1, 1, 1], 'lane 0 had 189 % of the mean and lane 1 11 %')
     """
 
+    objective: ClassVar[Objective] = "balance"
     window: int | None = None
     """How many of the last epochs count; all that the snapshot has if None."""
     factor: float = 0.2

@@ -41,14 +41,14 @@ def evacuate(arrangement: Arrangement, attracted: bool = False) -> None:
     homeless = np.flatnonzero((arrangement.lanes < 0) | snapshot.draining[arrangement.lanes])
     if not homeless.size or not snapshot.staying.size:
         return
-    heap = [(arrangement.loads[lane] / snapshot.capacity[lane], lane) for lane in snapshot.staying.tolist()]
+    heap = [_fullness(arrangement, lane) for lane in snapshot.staying.tolist()]
     heapq.heapify(heap)
     for slot in homeless[np.argsort(-snapshot.load[homeless], kind="stable")].tolist():
         if arrangement.affordable(*arrangement.charge(np.array([slot]), int(snapshot.staying[0])))[0]:
             lane = _attractive(arrangement, slot) if attracted else None
             lane = _least_loaded(heap, arrangement) if lane is None else lane
             arrangement.move(slot, lane)
-            heapq.heappush(heap, (arrangement.loads[lane] / snapshot.capacity[lane], lane))
+            heapq.heappush(heap, _fullness(arrangement, lane))
 
 
 def _attractive(arrangement: Arrangement, slot: int) -> int | None:
@@ -58,12 +58,18 @@ def _attractive(arrangement: Arrangement, slot: int) -> int | None:
     return int(pull.argmax()) if pull.any() else None
 
 
-def _least_loaded(heap: list[tuple[float, int]], arrangement: Arrangement) -> int:
-    """The top of the heap, entries that are out of date left out."""
+def _fullness(arrangement: Arrangement, lane: int) -> tuple[float, float, int]:
+    """By the number of slots where loads tie, so that slots without load do not all end on one lane."""
+    utilisation = arrangement.loads[lane] / arrangement.snapshot.capacity[lane]
+    return float(utilisation), float(arrangement.counts[:, lane].sum()), lane
+
+
+def _least_loaded(heap: list[tuple[float, float, int]], arrangement: Arrangement) -> int:
+    """The lane at the top of the heap, entries that are out of date left out."""
     while True:
-        utilisation, lane = heapq.heappop(heap)
-        if utilisation == arrangement.loads[lane] / arrangement.snapshot.capacity[lane]:
-            return lane
+        entry = heapq.heappop(heap)
+        if entry == _fullness(arrangement, entry[-1]):
+            return entry[-1]
 
 
 def level(arrangement: Arrangement) -> None:

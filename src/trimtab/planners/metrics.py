@@ -65,7 +65,12 @@ def load_distance(snapshot: ClusterSnapshot, lanes: Ints) -> float:
 
 
 def load_index(snapshot: ClusterSnapshot, start: ClusterSnapshot) -> float:
-    """The mean load against the one right after the start, in percent."""
+    """The mean load against the one right after the start, in percent (ALBIC IV).
+
+    >>> start, now = (ClusterSnapshot.of(load=[load], capacity=[100]) for load in (40, 30))
+    >>> load_index(now, start)
+    75.0
+    """
     return 100 * snapshot.mean / start.mean if start.mean else 100.0
 
 
@@ -103,7 +108,6 @@ def migration_cost(snapshot: ClusterSnapshot, lanes: Ints) -> float:
 
 def missing(snapshot: ClusterSnapshot, lanes: Ints) -> str:
     """What a placement lacks to be feasible, in a sentence; empty when it lacks nothing."""
-    limits = snapshot.limits
     if not snapshot.staying.size:
         return "Every lane is draining: at least one has to stay."
     if (stray := np.flatnonzero(snapshot.draining[lanes])).size:
@@ -115,6 +119,12 @@ def missing(snapshot: ClusterSnapshot, lanes: Ints) -> str:
             f"Lane {worst} would carry {over[worst] + snapshot.capacity[worst]:.6g} with a capacity of "
             f"{snapshot.capacity[worst]:.6g}: {over[worst]:.6g} is missing."
         )
+    return over_budget(snapshot, lanes)
+
+
+def over_budget(snapshot: ClusterSnapshot, lanes: Ints) -> str:
+    """Which limit the moves to a placement exceed, in a sentence; empty when they keep both."""
+    limits = snapshot.limits
     cost, count = migration_cost(snapshot, lanes), len(migrated(snapshot, lanes))
     if limits.max_migration is not None and cost > limits.max_migration * (1 + TOLERANCE):
         return f"The moves cost {cost:.6g}, but limits.max_migration is {limits.max_migration:.6g}."

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trimtab.errors import ProblemError
 from trimtab.planners.milp_problem import Allowance, SlotSet, levelling
 from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.milp_search import Patience, search
+from trimtab.planners.objective import Objective
 from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot
@@ -38,6 +40,7 @@ class Milp:
     ([1, 0, 0, 1], 0.0)
     """
 
+    objective: ClassVar[Objective] = "balance"
     time_limit: float = 5.0
     gap: float = 0.01
     rounds: int = 16

@@ -9,9 +9,11 @@ Which lane comes next after the last is not said: here it is the first again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Answer, Plan, no_lane, too_small
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Ints
 from trimtab.planners.tasks import Room
@@ -25,6 +27,9 @@ class Naive:
     >>> Naive().plan(flow).lanes.tolist()
     [1, 0, 0, 1]
     """
+
+    objective: ClassVar[Objective] = "traffic"
+    keeps_capacity: ClassVar[bool] = True
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Pairs, then what is left of them."""

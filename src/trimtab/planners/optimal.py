@@ -45,6 +45,11 @@ class Optimal:
         if self.limit < 1:
             raise ProblemError(f"options.limit is {self.limit}: it has to be 1 or more.")
 
+    @property
+    def keeps_capacity(self) -> bool:
+        """Balance knows none."""
+        return self.objective == "traffic"
+
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """The best placement; none for an instance that is too large."""
         if refusal := no_lane(snapshot):

@@ -27,7 +27,7 @@ class Plan:
 
     lanes: Ints
     why: str
-    """The reason of every move that has none of its own; a clause that follows "because"-less after the move."""
+    """The reason of every move that has none in `reasons`: a clause to be read behind the move, without a "because"."""
     reasons: Mapping[int, str] = field(default_factory=dict)
     """By slot."""
     detail: Mapping[str, float] = field(default_factory=dict)
@@ -57,7 +57,11 @@ Answer = Plan | Infeasible
 
 @runtime_checkable
 class Planner(Protocol):
-    """A policy: a pure function of the snapshot. No clock, no input or output; chance comes from a seed it is given."""
+    """A policy: a pure function of the snapshot. No clock, no input or output; chance comes from a seed it is given.
+
+    It may say two things of itself in attributes: `objective`, what its plans are for (`objective.Aim`, by default
+    balance), and `keeps_capacity`, whether it never fills a lane above its capacity (by default not).
+    """
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """A lane for every slot, or what is missing."""

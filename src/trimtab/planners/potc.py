@@ -9,10 +9,12 @@ charge. The candidates do not depend on loads; which of the two is taken does, w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import ClusterSnapshot, Ints
@@ -27,6 +29,7 @@ class Potc:
     [1, 0, 0, 1]
     """
 
+    objective: ClassVar[Objective] = "balance"
     seed: int = 0
 
     def __post_init__(self) -> None:

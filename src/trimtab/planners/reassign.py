@@ -15,6 +15,7 @@ slots plays no part, so a ring of operators is no obstacle, and there is no chan
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from trimtab.errors import ProblemError
 from trimtab.planners.departures import Departures
 from trimtab.planners.metrics import TOLERANCE, lane_loads
 from trimtab.planners.nearness import Nearness
+from trimtab.planners.objective import Objective
 from trimtab.planners.one_pass import first_of
 from trimtab.planners.plan import Infeasible, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats
@@ -38,6 +40,7 @@ class Reassign:
     ([1, 2, 0, 1, 2], 'lane 0 carried 257 % of the mean, and the slot exchanged 5 with lane 2')
     """
 
+    objective: ClassVar[Objective] = "balance"
     threshold: float = 0.12
     """How far above the mean a lane may be, as a share of it."""
 

@@ -13,11 +13,12 @@ slot although there is a packing: that is the paper's, and comes back as infeasi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from trimtab.errors import ProblemError
 from trimtab.planners.linearisation import linearise
 from trimtab.planners.nearness import Nearness
+from trimtab.planners.objective import Objective
 from trimtab.planners.one_pass import Misfit, Placement, place
 from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane, too_small
@@ -36,6 +37,8 @@ class Rebalance:
     (True, True)
     """
 
+    objective: ClassVar[Objective] = "traffic"
+    keeps_capacity: ClassVar[bool] = True
     weigh: Literal["load", "traffic"] = "load"
     seed: int = 0
 

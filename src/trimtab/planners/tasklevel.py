@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from trimtab.planners.objective import Objective
 from trimtab.planners.options import check_seed
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats
@@ -37,6 +38,7 @@ class TaskLevel:
     [0, 1, 0, 1]
     """
 
+    keeps_capacity: ClassVar[bool] = True
     priority: Literal["significance", "traffic"] = "significance"
     seed: int | None = None
     balance: float | None = None
@@ -44,6 +46,11 @@ class TaskLevel:
     def __post_init__(self) -> None:
         check_balance(self.balance)
         check_seed(self.seed)
+
+    @property
+    def objective(self) -> Objective:
+        """Balance where `balance` asks for level lanes, traffic where it does not."""
+        return "traffic" if self.balance is None else "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Algorithm 1."""

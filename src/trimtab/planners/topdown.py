@@ -18,11 +18,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from trimtab.errors import ProblemError
+from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Answer, Plan, no_lane
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Ints
 from trimtab.planners.tasks import Room, balanced, check_balance, no_room, place_singly
@@ -48,6 +49,7 @@ class TopDown:
     [0, 1, 0, 1]
     """
 
+    keeps_capacity: ClassVar[bool] = True
     priority: Literal["significance", "traffic"] = "significance"
     balance: float | None = None
     margin: float | None = 0.25
@@ -56,6 +58,11 @@ class TopDown:
         check_balance(self.balance)
         if self.margin is not None and not LEAST_MARGIN <= self.margin < np.inf:
             raise ProblemError(f"options.margin is {self.margin}: it has to be {LEAST_MARGIN} or more, or null.")
+
+    @property
+    def objective(self) -> Objective:
+        """Balance where `balance` asks for level lanes, traffic where it does not."""
+        return "traffic" if self.balance is None else "balance"
 
     def plan(self, snapshot: ClusterSnapshot) -> Answer:
         """Algorithm 4."""
