@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trimtab.planners import PLANNERS, Albic, Bootstrap, ClusterSnapshot, Hotspot, Infeasible, Limits, Live, Milp, Plan
 from trimtab.planners import live as module
 from trimtab.planners.checks import random_problem
-from trimtab.planners.live import REFUSED, ROUNDS, base_placement
+from trimtab.planners.live import REFUSED, ROUNDS, base_placement, relabelled
 from trimtab.planners.metrics import imc_gain, lane_loads, load_distance, migrated, migration_cost, over_budget
 from trimtab.planners.objective import Aim, Collocate, aim_of, better, score
 from trimtab.planners.plan import Planner
@@ -174,6 +174,16 @@ def test_no_gain_of_traffic_overloads_a_lane_more_than_it_is(aim: Aim) -> None:
     assert loads.tolist() == [8, 6]
 
 
+@pytest.mark.parametrize("aim", ["balance", "traffic", Collocate(5.0)])
+def test_to_relieve_one_of_two_hot_lanes_is_better_by_any_objective(aim: Aim) -> None:
+    """The load distance, and the most that a lane is above its capacity, are those of the other one as before."""
+    snapshot = ClusterSnapshot.of(load=[5] * 10, lane=[0] * 5 + [1] * 5, capacity=[20] * 4)
+    plan = live(snapshot, [0, 0, 0, 0, 2, 1, 1, 1, 1, 1], aim)
+    assert plan.moved(snapshot).tolist() == [4]
+    roomy = ClusterSnapshot.of(load=[5] * 10, lane=[0] * 5 + [1] * 5, capacity=[50] * 4)
+    assert live(roomy, [0, 0, 0, 0, 2, 1, 1, 1, 1, 1], Collocate()).moved(roomy).tolist() == [4]
+
+
 # Limits.
 
 
@@ -191,6 +201,22 @@ def test_slots_on_draining_lanes_leave_before_others_move() -> None:
         load=[5, 1, 1], lane=[0, 0, 2], state=[1, 1, 1], capacity=[9] * 3, draining=[False, False, True], max_moves=1
     )
     assert live(snapshot, [0, 1, 1]).lanes.tolist() == [0, 0, 1]
+
+
+def test_a_draining_lane_takes_its_share_of_the_budget_and_no_more() -> None:
+    draining = [False, False, True]
+    snapshot = ClusterSnapshot.of(
+        load=[4, 4, 4, 0.1], lane=[0, 0, 0, 2], capacity=[20, 21, 20], draining=draining, max_moves=2
+    )
+    moved = live(snapshot, [0, 1, 1, 1]).moved(snapshot).tolist()
+    assert moved in ([1, 3], [2, 3])
+    idle = ClusterSnapshot.of(load=[4, 4, 0], lane=[0, 0, 2], capacity=[20] * 3, draining=draining, max_moves=1)
+    assert live(idle, [0, 1, 1]).moved(idle).tolist() == [2]
+
+
+def test_moves_that_keep_a_lane_within_its_capacity_are_the_last_to_be_given_up() -> None:
+    snapshot = ClusterSnapshot.of(load=[6, 6, 1], lane=[0, 0, 1], capacity=[10, 11], traffic=[(1, 2, 5.0)], max_moves=1)
+    assert live(snapshot, [1, 0, 0], "traffic").lanes.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-300])
@@ -289,10 +315,10 @@ def test_a_draining_lane_is_emptied_of_slots_without_load_too() -> None:
     assert live(snapshot, [0, 1, 2]).lanes[2] != 2
 
 
-def test_what_a_planner_moves_to_a_draining_lane_stays_where_it_is() -> None:
+def test_what_a_planner_moves_to_a_draining_lane_goes_to_another_if_at_all() -> None:
     snapshot = ClusterSnapshot.of(load=[2, 2, 1], lane=[0, 0, 0], capacity=[9] * 3, draining=[False, False, True])
-    plan = live(snapshot, [0, 1, 2])
-    assert plan.lanes.tolist() == [0, 1, 0]
+    assert live(snapshot, [0, 1, 2]).lanes.tolist() == [0, 1, 0]
+    assert live(snapshot, [0, 0, 2]).lanes.tolist() == [0, 0, 1]
 
 
 # Names of lanes, and reasons.
@@ -308,6 +334,11 @@ def test_lanes_are_renamed_so_that_little_moves() -> None:
 def test_lanes_are_renamed_so_that_few_move_whatever_state_is_counted_in(state: float) -> None:
     snapshot = ClusterSnapshot.of(load=[1] * 4, lane=[0, 0, 0, 1], state=[state] * 4, capacity=[10, 10])
     assert live(snapshot, [1, 1, 0, 0]).lanes.tolist() == [0, 0, 1, 1]
+
+
+def test_little_state_counts_more_than_many_slots_without_any() -> None:
+    snapshot = ClusterSnapshot.of(load=[1] * 3, lane=[0] * 3, state=[0, 0, 1e-8], capacity=[10, 10])
+    assert relabelled(snapshot, np.array([1, 1, 0])).tolist() == [1, 1, 0]
 
 
 def test_lanes_of_other_capacity_keep_their_names() -> None:

@@ -81,9 +81,7 @@ def base_placement(snapshot: ClusterSnapshot, aim: Aim) -> Arrangement:
 
 def _fitted(base: Arrangement, lanes: Ints, aim: Aim) -> Arrangement:
     """What a planner's placement comes to in a running stream."""
-    snapshot = base.snapshot
-    lanes = relabelled(snapshot, lanes)
-    arrangement = Arrangement(snapshot, np.where(snapshot.draining[lanes], snapshot.lane, lanes), base.links)
+    arrangement = Arrangement(base.snapshot, relabelled(base.snapshot, lanes), base.links)
     keep_budget(arrangement, aim)
     _settle(arrangement, aim)
     drop_idle_moves(arrangement, aim)
