@@ -75,6 +75,7 @@ class Controller:
         self._policy = policy
         self._settings = policy.settings
         self._planner = None if policy.planner is None else Live(policy.planner)
+        self._levels = getattr(policy.planner, "objective", "balance") == "balance"
         self._clock = clock
         self._ledger = Ledger(policy.settings, clock)
         self._lock = threading.RLock()
@@ -127,8 +128,9 @@ class Controller:
             self._remember(measure, routing)
             self._routing, self._state = routing, state
             if message:
-                # A plan for lanes that go need not make the others more level.
-                self._ledger.applied(measure.epoch, message, before, judged=bool(before) and not routing.draining)
+                # A plan for lanes that go, or for less traffic, need not make the lanes more level.
+                judged = bool(before) and not routing.draining and self._levels
+                self._ledger.applied(measure.epoch, message, before, judged)
             if message.moves:
                 self._moved = measure.epoch
                 if usual and measure.rows:
