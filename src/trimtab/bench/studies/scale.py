@@ -157,6 +157,6 @@ def draw(result: ScaleResult, path: Path) -> None:
             right.plot([row.planner for row in rows], [max(row.load_distance, 1e-6) for row in rows], "o", label=label)
         left.set_yscale("log")
         left.set_ylabel("seconds")
-        left.legend()
+        left.legend(loc="lower right")
         right.set_yscale("log")
         right.set_ylabel("load distance, points")
