@@ -17,13 +17,13 @@ LANES = (3, 5, 1, 4)
 
 
 def never_at_rest(operator: str, slots: int) -> None:
-    """From here on, every epoch of this process that has rows begins with moves, if there are lanes to move to."""
+    """From here on, every epoch of this process that has rows begins with moves, if there are two to four lanes."""
     usual = Controller.message
 
     def message(self: Controller, routing: Routing, epoch: int, idle: bool = False) -> ControlMessage:
         lanes = routing.staying
         target = lanes[epoch % len(lanes)]
-        some = [slot for slot in range(slots) if (slot + epoch) % 3 == 0 and routing.slots[0][slot] != target]
+        some = [slot for slot in range(slots) if (slot + epoch) % 5 == 0 and routing.slots[0][slot] != target]
         if some and not idle:
             self._requests[f"moves of epoch {epoch}"] = MoveSlots(operator, tuple(some), target)
         return usual(self, routing, epoch, idle)
