@@ -202,8 +202,11 @@ def test_a_planner_that_never_answers_holds_up_nobody() -> None:
     run.step(think=False)
     run.step(think=False)
     assert run.routing.running == (1, 2)
+    run.controller.ask(Scale(1), "late")
     background.close()
     released.set()
+    [late] = [event for event in read_events(store) if event.request == "late"]
+    assert late.why == "The run ended before it could take effect."
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -37,6 +37,9 @@ class Background:
         self._measures: list[Measure] = []
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        """No more planning."""
+        self._ended = threading.Event()
+        """Nothing more will happen that the log could tell."""
         self._wake = threading.Event()
         self._wake_planner = threading.Event()
         self._planning = threading.Thread(target=self._plan, name="trimtab-planning", daemon=True)
@@ -64,6 +67,7 @@ class Background:
         self._wake_planner.set()
         self._planning.join(GRACE_SECONDS)
         self.controller.end()
+        self._ended.set()
         self._wake.set()
         self._serving.join()
 
@@ -77,7 +81,7 @@ class Background:
 
     def _serve(self) -> None:
         try:
-            while not self._closed.is_set():
+            while not self._ended.is_set():
                 self._wake.wait(ROUND_SECONDS)
                 self._wake.clear()
                 self._safely(self._take_requests)
@@ -132,7 +136,8 @@ class Background:
 
     def _save_measures(self) -> None:
         with self._lock:
-            measures = self._measures[-KEPT_MEASURES * SAVED_EVERY :]
+            self._measures = self._measures[-KEPT_MEASURES * SAVED_EVERY :]
+            measures = list(self._measures)
         self._records.save_measures(measures)
         with self._lock:
             self._measures = [each for each in self._measures if each.epoch > measures[-1].epoch] if measures else []

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from trimtab.planners.arrangement import Arrangement, Links
 from trimtab.planners.bounds import Bounds
 from trimtab.planners.gather import gather
@@ -22,10 +20,10 @@ from trimtab.planners.level import evacuate, level
 from trimtab.planners.live import Live
 from trimtab.planners.metrics import TOLERANCE, load_distance, measure
 from trimtab.planners.milp import Milp
-from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.objective import RESOLUTION, Objective, Score, better, check_objective, score, spread, steps
 from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, no_lane
+from trimtab.planners.reasons import level_reasons, traffic_reasons
 from trimtab.planners.snapshot import ClusterSnapshot, Ints
 from trimtab.planners.topdown import TopDown
 
@@ -138,13 +136,6 @@ class Auto:
 
 def _reasons(snapshot: ClusterSnapshot, lanes: Ints, links: Links) -> dict[int, str]:
     """By slot that moves, what it does for balance and traffic."""
-    reasons = level_reasons(snapshot, lanes)
     if not snapshot.total_traffic:
-        return reasons
-    after = Arrangement(snapshot, lanes, links)
-    there = after.pull_to(lanes).tolist()
-    stayed = after.pull_to(np.where(snapshot.placed, snapshot.lane, lanes)).tolist()
-    for slot, why in reasons.items():
-        instead = f", where it was {stayed[slot]:.4g} would be" if snapshot.placed[slot] else ""
-        reasons[slot] = f"{why}; {there[slot]:.4g} of its traffic is beside it there{instead}"
-    return reasons
+        return level_reasons(snapshot, lanes)
+    return traffic_reasons(Arrangement(snapshot, lanes, links))

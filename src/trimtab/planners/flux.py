@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from trimtab.planners.metrics import TOLERANCE, utilisation
-from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.objective import Objective
 from trimtab.planners.plan import Infeasible, Plan, no_lane
+from trimtab.planners.reasons import level_reasons
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Floats, Ints
 
 

@@ -20,9 +20,9 @@ from scipy.optimize import linear_sum_assignment
 from trimtab.planners.arrangement import Arrangement
 from trimtab.planners.level import evacuate
 from trimtab.planners.metrics import TOLERANCE, migrated, over_budget
-from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.objective import Aim, aim_of, better, score, stranding, traffic_weight
 from trimtab.planners.plan import Answer, Infeasible, Plan, Planner, no_lane
+from trimtab.planners.reasons import level_reasons, traffic_reasons
 from trimtab.planners.snapshot import ClusterSnapshot, Floats, Ints
 
 ROUNDS = 100
@@ -199,13 +199,6 @@ def _tilt(arrangement: Arrangement, home: Ints) -> Floats:
 
 def _reasons(arrangement: Arrangement, aim: Aim) -> dict[int, str]:
     """By slot that moves, the loads before and, where traffic counts, what is beside it now: facts that always hold."""
-    snapshot, lanes = arrangement.snapshot, arrangement.lanes
-    reasons = level_reasons(snapshot, lanes)
-    if aim == "balance" or not snapshot.total_traffic:
-        return reasons
-    there = arrangement.pull_to(lanes)
-    stayed = arrangement.pull_to(np.where(snapshot.placed, snapshot.lane, lanes))
-    for slot, why in reasons.items():
-        instead = f", where it was {stayed[slot]:.4g} would be" if snapshot.placed[slot] else ""
-        reasons[slot] = f"{why}; {there[slot]:.4g} of its traffic is beside it there{instead}"
-    return reasons
+    if aim == "balance" or not arrangement.snapshot.total_traffic:
+        return level_reasons(arrangement.snapshot, arrangement.lanes)
+    return traffic_reasons(arrangement)

@@ -17,11 +17,11 @@ from typing import ClassVar
 
 from trimtab.errors import ProblemError
 from trimtab.planners.milp_problem import Allowance, SlotSet, levelling
-from trimtab.planners.milp_reasons import level_reasons
 from trimtab.planners.milp_search import Patience, search
 from trimtab.planners.objective import Objective
 from trimtab.planners.options import check_amount, check_seed
 from trimtab.planners.plan import Infeasible, Plan, no_lane
+from trimtab.planners.reasons import level_reasons
 from trimtab.planners.snapshot import ClusterSnapshot
 
 

@@ -1,9 +1,10 @@
-"""Why slots move, in words that planners of balance share."""
+"""Why slots move, in words that planners share."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from trimtab.planners.arrangement import Arrangement
 from trimtab.planners.metrics import utilisation
 from trimtab.planners.snapshot import UNPLACED, ClusterSnapshot, Ints
 
@@ -25,4 +26,16 @@ def level_reasons(snapshot: ClusterSnapshot, lanes: Ints) -> dict[int, str]:
             reasons[slot] = f"lane {old} is draining and lane {new} carried {points[new]} with a mean of {mean}"
         else:
             reasons[slot] = f"lane {old} carried {points[old]} and lane {new} {points[new]} with a mean of {mean}"
+    return reasons
+
+
+def traffic_reasons(arrangement: Arrangement) -> dict[int, str]:
+    """The same, with the traffic of a slot that is beside it after all moves, and what would be had it stayed."""
+    snapshot, lanes = arrangement.snapshot, arrangement.lanes
+    reasons = level_reasons(snapshot, lanes)
+    there = arrangement.pull_to(lanes)
+    stayed = arrangement.pull_to(np.where(snapshot.placed, snapshot.lane, lanes))
+    for slot, why in reasons.items():
+        instead = f", where it was {stayed[slot]:.4g} would be" if snapshot.placed[slot] else ""
+        reasons[slot] = f"{why}; {there[slot]:.4g} of its traffic is beside it there{instead}"
     return reasons
