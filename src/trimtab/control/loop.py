@@ -28,6 +28,7 @@ from trimtab.control.settings import Control
 from trimtab.control.trigger import Trigger
 from trimtab.errors import FlowError
 from trimtab.planners.live import Live
+from trimtab.planners.objective import aim_of
 from trimtab.planners.plan import Planner
 from trimtab.planners.scaler import NoScaling, Scaler
 from trimtab.planners.snapshot import ClusterSnapshot, Floats
@@ -75,7 +76,7 @@ class Controller:
         self._policy = policy
         self._settings = policy.settings
         self._planner = None if policy.planner is None else Live(policy.planner)
-        self._levels = getattr(policy.planner, "objective", "balance") == "balance"
+        self._levels = aim_of(policy.planner) == "balance"
         self._clock = clock
         self._ledger = Ledger(policy.settings, clock)
         self._lock = threading.RLock()
